@@ -27,7 +27,7 @@ import numbers
 import numpy as np
 from scipy.sparse import csc_array
 
-from ..families import FAMILIES, MISSING_COUNT
+from ..families import FAMILIES, MISSING_COUNT, default_family, family_of_logarithms
 from ..families._counts import COUNTS, ROW_COUNTS, refuse_empty_rows
 from ..families._scaling import offset_and_scale, scale_from_zero, standardised
 from ..families._sparse import row_of
@@ -50,6 +50,7 @@ class NumberCodec:
     dtype = "f4"
     n_levels = 0
     lowest = -np.inf  # above which cells are
+    of_logarithms = False
 
     def __init__(self, family, offset, scale, constant=None):
         self.family = family
@@ -68,6 +69,11 @@ class NumberCodec:
     def encode(self, column):
         values = self.transformed(self.admitted(column), column.label)
         return standardised(values, self.offset, self.scale)
+
+    @property
+    def units(self):
+        """What has `in_units` for the numbers that are standardised."""
+        return FAMILIES[self.family]
 
     def admitted(self, column):
         """The column's numbers, with a substitute for what has no cell and yet may come."""
@@ -121,8 +127,8 @@ class LogarithmCodec(NumberCodec):
         cells to numbers that come later and have no logarithm. Else None.
     """
 
-    lowest = 0.0
-    least = None
+    lowest, of_logarithms = 0.0, True
+    least, units = None, FAMILIES[family_of_logarithms(default_family("float"))]
 
     def admitted(self, column):
         return amounts(super().admitted(column), self.least)
@@ -206,7 +212,8 @@ class AtomCodec(NumberCodec):
 class LogarithmOrAtomCodec(AtomCodec):
     """Real numbers from 0 on, some of which, and 0 at any rate, are atoms: their logarithms."""
 
-    lowest, transformed = LogarithmCodec.lowest, staticmethod(LogarithmCodec.transformed)
+    lowest, of_logarithms = LogarithmCodec.lowest, True
+    transformed = staticmethod(LogarithmCodec.transformed)
     least = None
     atoms_among = staticmethod(lambda values: np.union1d(atoms_of(values), values[values == 0][:1]))
 

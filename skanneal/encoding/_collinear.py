@@ -15,8 +15,7 @@ or four, of which a sum of several columns loses some.
 import numpy as np
 from scipy.linalg import qr
 
-from ..families._scaling import standardised
-from ._codecs import NumberCodec, as_numbers
+from ._codecs import NumberCodec
 
 TOLERANCE = 1e-3  # of a cell, in standard deviations of its column; more for cells farther out
 TOLERANCE_OF_QUERIES = 1e-2  # weights are estimated, and new rows may lie far from those of the fit
@@ -26,7 +25,7 @@ ROWS_PER_COLUMN = 2  # fewer distinct rows lie in a plane by chance
 
 
 class CollinearCodec(NumberCodec):
-    """A number that is a linear function of other columns.
+    """A number that is a linear function of other columns, or their logarithms are.
 
     Parameters
     ----------
@@ -46,11 +45,11 @@ class CollinearCodec(NumberCodec):
 
     def __init__(self, codec, sources, weights, intercept):
         super().__init__("collinear", codec.offset, codec.scale)
-        self.given_family = codec.family
+        self.codec, self.lowest, self.given_family = codec, codec.lowest, codec.family
         self.sources, self.weights, self.intercept = sources, weights, intercept
 
     def encode(self, column):
-        return standardised(as_numbers(column, self.given_family), self.offset, self.scale)
+        return self.codec.encode(column)
 
     def of(self, cells):
         """The cells that those of all columns give: NaN where one of them is missing."""
@@ -65,11 +64,11 @@ class CollinearCodec(NumberCodec):
 
     def value(self, columns, codecs):
         """The numbers that those of all columns give, in the user's units."""
-        cells = {
-            j: (np.asarray(columns[j], dtype=np.float64) - codecs[j].offset) / codecs[j].scale
-            for j in self.sources
-        }
-        return self.of(cells) * self.scale + self.offset
+        cells = {}
+        for j in self.sources:
+            numbers = codecs[j].transformed(np.asarray(columns[j], dtype=np.float64), "")
+            cells[j] = (numbers - codecs[j].offset) / codecs[j].scale
+        return self.codec.units.in_units(self.of(cells) * self.scale + self.offset)
 
 
 def find_collinear(codecs, cells, columns):

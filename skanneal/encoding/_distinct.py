@@ -5,8 +5,6 @@
 import numpy as np
 from scipy.sparse import issparse
 
-from ..families import FAMILIES
-
 BLOCK_ROWS = 4096  # compared at a time
 
 
@@ -24,8 +22,8 @@ class RowKeys:
         self.table, self.lattices = table, {}
         for j, column in enumerate(encoder.apart.kept):
             if column in encoder.jitter.lattices:
-                family = FAMILIES[encoder.codecs[column].family]
-                self.lattices[j] = family, encoder.jitter.lattices[column]
+                units = encoder.codecs[column].units
+                self.lattices[j] = units, encoder.jitter.lattices[column]
 
     def __call__(self, rows):
         """The keys of some rows, by index: int64 of shape (n,)."""
@@ -37,9 +35,9 @@ class RowKeys:
         """The cells of a column, equal where those of the user are."""
         if j not in self.lattices:
             return cells
-        family, lattice = self.lattices[j]
+        units, lattice = self.lattices[j]
         numbers = cells.astype(np.float64) * self.table.scales[j] + self.table.offsets[j]
-        return lattice.nearest(family.in_units(numbers))
+        return lattice.nearest(units.in_units(numbers))
 
 
 def hashed(*parts):

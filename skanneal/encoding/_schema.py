@@ -23,6 +23,8 @@ class Schema(NamedTuple):
         A number in the user's units is its cell times the scale, plus the offset.
     atoms : list of float32 array
         The cells of each column that are atoms; most often none.
+    logarithms : bool array
+        The columns of which that number is the logarithm of the user's.
     """
 
     dtypes: list
@@ -30,6 +32,7 @@ class Schema(NamedTuple):
     offsets: np.ndarray
     scales: np.ndarray
     atoms: list
+    logarithms: np.ndarray
 
     @classmethod
     def of(cls, codecs):
@@ -40,6 +43,7 @@ class Schema(NamedTuple):
             np.array([codec.offset for codec in codecs], dtype=np.float64),
             np.array([codec.scale for codec in codecs], dtype=np.float64),
             [getattr(codec, "atom_cells", np.empty(0, np.float32)) for codec in codecs],
+            np.array([getattr(codec, "of_logarithms", False) for codec in codecs], dtype=bool),
         )
 
     @classmethod

@@ -30,14 +30,15 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         are "normal" or, if this makes rows not yet seen more probable, "multivariate_normal" or,
         with heavy tails, "multivariate_t" (see the user guide). Numbers that often repeat values
         beyond rounding are "semi_continuous". Where numbers are never negative and are better
-        described by their logarithms, "log_normal" takes the place of "normal", and
-        "semi_continuous_log_normal" that of both where there are zeros; draws are then never
-        negative. Under "multivariate_normal" and "multivariate_t" numbers are plain, and draws of a
-        column that is never negative may be so. Identifiers are left out, with a warning. Otherwise
-        the name of a family, or a mapping of families to columns (names, positions or a mask); the
-        user guide lists the families. Some families describe whole rows. One of these,
-        "multinomial", takes no missing cells; if it is named for all columns, X may be a sparse
-        matrix or array of counts, which is never made dense.
+        described by their logarithms, "log_normal" takes the place of "normal",
+        "semi_continuous_log_normal" that of both where there are zeros, and
+        "multivariate_log_normal" competes, too; draws are then never negative. Under
+        "multivariate_normal" and "multivariate_t" numbers are plain, and draws of a column that is
+        never negative may be so. Identifiers are left out, with a warning. Otherwise the name of a
+        family, or a mapping of families to columns (names, positions or a mask); the user guide
+        lists the families. Some families describe whole rows. One of these, "multinomial", takes no
+        missing cells; if it is named for all columns, X may be a sparse matrix or array of counts,
+        which is never made dense.
     rounding : "auto", None or mapping, default="auto"
         How rounded columns of numbers are treated. Their cells are jittered in fit: drawn at random
         within half a step of their value, so that clusters do not collapse onto values that repeat.
@@ -214,8 +215,9 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         for which plain numbers and logarithms competed; by column whether logarithms were "chosen",
         the "margin" by which they make a cell not yet seen more probable, in nats, its
         "standard_error", and the share of "negative" numbers that plain numbers foretell; "n_rows"
-        and "row_steps" as above. Where "winner" is a family of whole rows, columns that were chosen
-        and have no zeros are plain in it all the same.
+        and "row_steps" as above. Where "winner" is "multivariate_normal" or "multivariate_t",
+        columns that were chosen and have no zeros are plain in it all the same; in
+        "multivariate_log_normal" those that were not chosen are.
     atoms_ : dict of int to ndarray
         For each column, by position, the values that it repeats beyond rounding; see the user
         guide.

@@ -47,10 +47,11 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         rounding "semi_continuous". Other numbers and dates are "normal" or "multivariate_normal",
         whichever makes rows not yet seen more probable (`family_evidence_`). Where numbers are
         never negative and are better described by their logarithms, "log_normal" takes the place of
-        "normal", and "semi_continuous_log_normal" that of both where there are zeros (see
-        `AnnealedDPMixture`). Identifiers are left out, with a warning. Otherwise the name of a
-        family, or a mapping of families to columns (names, positions or a mask): any family of
-        single columns in the user guide, and "multivariate_normal". The numbers of the latter are
+        "normal", "semi_continuous_log_normal" that of both where there are zeros, and
+        "multivariate_log_normal" competes, too (see `AnnealedDPMixture`). Identifiers are left out,
+        with a warning. Otherwise the name of a family, or a mapping of families to columns (names,
+        positions or a mask): any family of single columns in the user guide, "multivariate_normal"
+        and "multivariate_log_normal". The numbers of the latter two, or their logarithms, are
         jointly normal within a cluster of a view; which of them are in one view is inferred.
     rounding : "auto", None or mapping, default="auto"
         Which columns of numbers are rounded, as in `AnnealedDPMixture`.

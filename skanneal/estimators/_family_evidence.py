@@ -3,11 +3,12 @@
 The candidates are the families that name columns of numbers as theirs (`default_for`). Each of them
 in turn describes the columns that were left to "auto"; all other columns stay in the model. The
 candidate that describes columns one by one takes logarithms of the columns that these describe
-better (_logarithms.py); candidates that describe whole rows take plain numbers. Chains of each
-candidate grow, and give rows that they have not seen a density (_contest.py). All densities are
-with respect to Lebesgue measure of the same columns, so they can be compared; rows that are at an
-atom, such as a zero among logarithms, are not judged. The competition may take a third of the time,
-half as much as the fit that follows.
+better (_logarithms.py). Candidates that describe whole rows take plain numbers; where there are
+such logarithms, one of them competes with these in their place, too. Chains of each candidate grow,
+and give rows that they have not seen a density (_contest.py). All densities are with respect to
+Lebesgue measure of the same columns, so they can be compared; rows that are at an atom, such as a
+zero among logarithms, are not judged. The competition may take a third of the time, half as much as
+the fit that follows.
 
 Where columns are partitioned, the candidates are those that views can divide, and chains have all
 columns in one view: whether numbers depend on each other within clusters shows there too.
@@ -83,11 +84,24 @@ def decide(
             evidence = choose_family(*task, rivals)
         evidence = _with_logarithms(evidence, shown, encoder, rivals)
     if evidence is not None:
-        columns = np.intersect1d(evidence["columns"], encoder.open_numbers)
-        encoder = encoder.with_family(columns, evidence["winner"])
-        if not FAMILIES[evidence["winner"]].joint:
-            encoder, cells = logarithms.put(encoder, cells)
+        winner, columns = evidence["winner"], encoder.open_numbers
+        if FAMILIES[winner].joint:  # else also of columns that did not compete
+            columns = np.intersect1d(evidence["columns"], columns)
+        encoder, cells = _in_family(encoder, cells, columns, winner, logarithms)
     return encoder, cells, evidence
+
+
+def _in_family(encoder, cells, columns, name, logarithms):
+    """The encoder with a family for some columns of numbers, and the TrainingCells, with those of
+    their logarithms that go with this family."""
+    family = FAMILIES[name]
+    if family.joint and not family.logarithms_of:
+        return encoder.with_family(columns, name), cells
+    of_columns = logarithms.among(columns)
+    if not family.joint:
+        return of_columns.put(encoder.with_family(columns, name), cells)
+    encoder, cells = of_columns.put(encoder, cells)
+    return encoder.with_family(np.setdiff1d(columns, of_columns.with_atoms), name), cells
 
 
 def choose_family(
@@ -141,13 +155,12 @@ def choose_family(
     thinned = encoder.without_collinear(exact, columns)  # whose covariances have no density
     competing = np.intersect1d(columns, thinned.open_numbers)
     least = max(FIRST_ROWS, ROWS_PER_COLUMN * len(competing))
+    if len(competing) == len(columns):
+        names = _with_rows_of_logarithms(names, encoder, cells, columns, logarithms)
     plain, encoders, plans = thinned.table(cells.noisy), {}, {}
     for name in names:
-        encoders[name], table = thinned.with_family(competing, name), plain
-        of_logarithms = logarithms.among(() if FAMILIES[name].joint else competing)
-        if of_logarithms.codecs:
-            encoders[name], others = of_logarithms.put(encoders[name], cells)
-            table = encoders[name].table(others.noisy)
+        encoders[name], others = _in_family(thinned, cells, competing, name, logarithms)
+        table = plain if others is cells else encoders[name].table(others.noisy)
         plans[name] = plan_of(encoders[name], table)
     end = limit.part(SHARE_OF_TIME)
     judge = functools.partial(of_rows, columns=zeros)
@@ -169,6 +182,21 @@ def choose_family(
         log_density=dict(zip(names, order.means)),
         row_steps=contest.row_steps,
     )
+
+
+def _with_rows_of_logarithms(names, encoder, cells, columns, logarithms):
+    """The candidates, and after each of whole rows the one that takes logarithms, if there are any
+    whose covariances have a density."""
+    out, of_columns = [], logarithms.among(columns)
+    for name in names:
+        out.append(name)
+        others = [of for of, family in FAMILIES.items() if family.logarithms_of == name]
+        if others and FAMILIES[name].joint and of_columns.codecs:
+            own, own_cells = _in_family(encoder, cells, columns, others[0], logarithms)
+            rows = own.families_.get(others[0], ())
+            if len(rows) > 1 and own.without_collinear(own_cells.exact, rows) is own:
+                out += others
+    return out
 
 
 def of_rows(reached, encoder, table, seed, columns):
@@ -209,9 +237,10 @@ def set_collinear_apart(encoder, exact, proper):
     for j, codec in enumerate(encoder.codecs):
         if isinstance(codec, CollinearCodec):
             others = ", ".join(map(label, codec.sources))
+            logs = ", both in logarithms" if codec.codec.of_logarithms else ""
             warn(
-                f"{label(j)} is a linear function of {others}: it is set apart, since the family "
-                f"{codec.given_family!r} has no density for it.",
+                f"{label(j)} is a linear function of {others}{logs}: it is set apart, since the "
+                f"family {codec.given_family!r} has no density for it.",
             )
     warn_of_repeats(encoder, exact)
     return encoder

@@ -33,6 +33,7 @@ FAMILIES = {
         "known_normal",
         "multinomial",
         "multivariate_t",
+        "multivariate_log_normal",
     )
 }
 

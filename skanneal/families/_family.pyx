@@ -226,6 +226,11 @@ cdef class Family:
         """Standard deviations in the user's units, from those of offset + scale * cell."""
         return deviations
 
+    def units_of(self, f):
+        """What has `in_units` and `spread_in_units` for feature f, or a row family's f-th
+        column."""
+        return self
+
     def excess_law(self, Py_ssize_t f):
         """The law of a cell's surprisal above its value at the predictive mean, where it is least.
 

@@ -20,6 +20,7 @@ cdef class Table:
     cdef readonly object widths             # int64 (n_columns,), bytes of a cell
     cdef readonly object offsets, scales    # float64 (n_columns,): number = offset + scale * cell
     cdef readonly list atoms                # float32 arrays: cells of columns with atoms, ascending
+    cdef readonly object logarithms         # bool (n_columns,): are cells those of logarithms?
     cdef readonly dict shared               # what blocks over these rows compute once, by key
     cdef readonly bint far                  # is a number far from its column's offset?
     cdef readonly object gaps               # bool (n_columns,): has the column a missing cell?

@@ -75,6 +75,8 @@ cdef class Table:
         A number is offset + scale * cell. Zeros and ones by default.
     atoms : sequence of float32 arrays, optional
         For each column of numbers the cells that are atoms, ascending. By default none.
+    logarithms : array-like of bool, shape (n_columns,), optional
+        The columns of which offset + scale * cell is the number's logarithm. By default none.
 
     Examples
     --------
@@ -92,7 +94,8 @@ cdef class Table:
         self._place = NULL
         self.weighted = self.shares_fills = False
 
-    def __init__(self, dtypes, n_levels, offsets=None, scales=None, atoms=None):
+    def __init__(self, dtypes, n_levels, offsets=None, scales=None, atoms=None,
+                 logarithms=None):
         self.dtypes = tuple(dtypes)
         self.with_gaps = np.empty(0, np.int64)
         self.n_columns = len(self.dtypes)
@@ -101,6 +104,9 @@ cdef class Table:
         self.scales = np.ones(self.n_columns) if scales is None else np.array(scales, float)
         none = [np.empty(0, np.float32)] * self.n_columns
         self.atoms = none if atoms is None else list(atoms)
+        self.logarithms = np.zeros(self.n_columns, dtype=bool)
+        if logarithms is not None:
+            self.logarithms[:] = logarithms
         sizes = np.array([ITEMSIZE[dtype] for dtype in self.dtypes], dtype=np.int64)
         # stable, so that columns of one type keep their order
         order = np.argsort([dtype != "f4" for dtype in self.dtypes] - sizes * 2, kind="stable")
@@ -463,7 +469,8 @@ cdef class Table:
 
     def empty_like(self):
         """A table with the same columns and no rows."""
-        return Table(self.dtypes, self.n_levels, self.offsets, self.scales, self.atoms)
+        return Table(self.dtypes, self.n_levels, self.offsets, self.scales, self.atoms,
+                     self.logarithms)
 
     def __reduce__(self):
         # without a function of our own, since skops restores classes but calls no functions
@@ -471,8 +478,9 @@ cdef class Table:
 
     def __getstate__(self):
         # chunks are kept as arrays: joblib maps the large ones into its workers, read-only
-        return (self.dtypes, self.n_levels, self.offsets, self.scales, self.atoms, self.gaps,
-                self.far, self.n_rows, self._chunks, self._entries[:self._n_entries])
+        return (self.dtypes, self.n_levels, self.offsets, self.scales, self.atoms,
+                self.logarithms, self.gaps, self.far, self.n_rows, self._chunks,
+                self._entries[:self._n_entries])
 
     def __setstate__(self, state):
         *schema, gaps, far, n_rows, chunks, entries = state

@@ -61,10 +61,14 @@ def scores_by_distance(view, table):
         if block.tail_exponent(1) is None:
             continue
         own, of_mask = distinct(masks[:, block.columns])
+        surprisals = -scores
+        for i in range(len(block.columns)):
+            slopes = View.log_slope(block, i, table, 0, table.n_rows)
+            surprisals += np.reshape(slopes, (-1, 1))
         for which, least in enumerate(tails.leasts_of_rows(block, own)):
             exponent = block.tail_exponent(int(own[which].sum()))
             rows = np.flatnonzero(of_mask[pattern] == which)
-            excess = np.maximum(-scores[rows] - least, 0.0)
+            excess = np.maximum(surprisals[rows] - least, 0.0)
             twice = 2.0 * (exponent[view.slots] if np.ndim(exponent) else exponent)
             far = twice * np.expm1(np.minimum(excess / twice, _MOST))
             far[:, -1] = 0.0

@@ -314,10 +314,10 @@ class Predictor:
         """Numbers and their standard deviations in the user's units; codes as integers."""
         if self.schema.n_levels[j]:
             return np.asarray(cells, dtype=np.int64), deviations
-        block, _ = self.view_of(self.draws[0], j).features[j]
-        numbers = cells * self.schema.scales[j] + self.schema.offsets[j]
+        block, f = self.view_of(self.draws[0], j).features[j]
+        numbers, units = cells * self.schema.scales[j] + self.schema.offsets[j], block.units_of(f)
         deviations = deviations * self.schema.scales[j]
-        return block.in_units(numbers), block.spread_in_units(numbers, deviations)
+        return units.in_units(numbers), units.spread_in_units(numbers, deviations)
 
     def _shares(self, table, start, stop):
         """For each draw, by column: P(draw, cluster of the column's view | row), (rows, K + 1)."""

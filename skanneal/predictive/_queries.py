@@ -247,7 +247,8 @@ class MixtureQueries:
         draws = partial(self._repeated, columns)
         for j in apart.out:
             if isinstance(codecs[j], CollinearCodec):
-                of_rows = determined_spread(codecs[j], codecs, missing, spreads, draws)
+                whole = self._whole(columns, apart.spread(values, lambda j: None), missing)
+                of_rows = determined_spread(codecs[j], codecs, whole, missing, spreads, draws)
                 spreads[j] = of_rows[missing[j]]
         return self._with_apart(values, columns, missing), spreads, missing
 
@@ -255,7 +256,8 @@ class MixtureQueries:
         """n times a joint draw of the missing cells of some rows, in the user's units."""
         table, apart = self.modelled(columns)[0].take(rows), self.encoder.apart
         for seed in range(n):
-            yield apart.spread(self.law.simulate(table, seed, maps=self.maps), lambda j: None)
+            cells = self.law.simulate(table, seed, None, self.maps, self.reach)
+            yield apart.spread(cells, lambda j: None)
 
     def imputations(self, columns, n_imputations, seed):
         """What to put into missing cells, several times.
@@ -344,8 +346,7 @@ class MixtureQueries:
         out, schema = [None] * len(missing), self.encoder.table_schema
         for place, j in enumerate(self.encoder.apart.kept):
             if schema.dtypes[place] == "f4":
-                cells = columns[j].astype(np.float64)
-                out[j] = cells * schema.scales[place] + schema.offsets[place]
+                out[j] = self.predictor.in_units(place, columns[j].astype(np.float64))
                 out[j][missing[j]] = values[j]
         return out
 

@@ -27,7 +27,7 @@ from ._margin_law import mean_excess
 
 EXCESSES = 2.0
 MOST_TRIES = 100  # after which a component has no cells within reach
-AMOUNTS = "logarithm", "logarithm_or_atom", "non_negative", "count"  # cells that have a reach
+AMOUNTS = "non_negative", "count"  # cells that have a reach, as those of logarithms have
 
 
 def reach_of(table, families):
@@ -47,7 +47,8 @@ def reach_of(table, families):
     """
     reach = {}
     for name, columns in families.items():
-        for j in columns if FAMILIES[name].cells in AMOUNTS else ():
+        is_amount = table.logarithms | (FAMILIES[name].cells in AMOUNTS)
+        for j in (j for j in columns if is_amount[j]):
             cells = table.column(j)
             stays = table.missing(j) | np.isin(cells, table.atoms[j])
             cells = np.sort(cells[~stays].astype(np.float64))

@@ -189,9 +189,10 @@ class View:
         return [a[:, self.slots] for a in block.conditionals(f, table, rows, n_slots)]
 
     def drawn_with(self, column):
-        """The columns whose cells a component draws together with those of a column of logarithms:
-        itself, if the others are independent of it."""
-        return [column]
+        """The columns whose cells a component draws together with those of a column: itself, if the
+        others are independent of it."""
+        block, _ = self.features[column]
+        return block.columns.tolist() if block.joint else [column]
 
     def sample(self, missing, at, bit_generator, table=None):
         """The missing cells of rows.

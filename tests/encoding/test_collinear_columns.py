@@ -36,7 +36,7 @@ def cells(X):
 class Plain:
     """What `find_collinear` asks of a codec."""
 
-    family, offset, scale = "normal", 0.0, 1.0
+    family, offset, scale, lowest = "normal", 0.0, 1.0, -np.inf
 
 
 def found(X):

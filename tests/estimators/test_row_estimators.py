@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import cross_val_score
 
 from oracles.bits import same_arrays, same_bits
-from oracles.mixtures import ROW_FAMILIES, hyper_vector, make_table, random_rows
+from oracles.mixtures import NUMBER_ROWS, hyper_vector, make_table, random_rows
 from oracles.row_fits import (
     GIVEN,
     cluster_scores,
@@ -29,7 +29,7 @@ from skanneal.families import FAMILIES
 from skanneal.parallel import StopFlag
 from skanneal.schedules import LinearAnneal, PriorGibbs, SequentialGibbs
 
-every_family = pytest.mark.parametrize("family", ROW_FAMILIES)
+every_family = pytest.mark.parametrize("family", NUMBER_ROWS)
 NAMES = {
     "known_normal": ("covariance", "prior_mean", "prior_covariance"),
     "multivariate_normal": ("mu0", "kappa0", "nu0", "scale0"),

@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 from sklearn.metrics import adjusted_rand_score
 
 from oracles.bits import same_arrays, same_bits
-from oracles.mixtures import ROW_FAMILIES, hyper_vector
+from oracles.mixtures import NUMBER_ROWS, hyper_vector
 from oracles.reference import ROW_EXAMPLES
 from oracles.row_fits import integrated_score, mixed, mixed_model, mixture, slow_score, two_clusters
 from skanneal import CrossCatImputer, PermutationDPMixture
@@ -20,7 +20,7 @@ from skanneal.parallel import StopFlag
 from skanneal.schedules import EnergyAnneal, LinearAnneal, PriorGibbs, SequentialGibbs
 from skanneal.summary import expected_vi
 
-every_family = pytest.mark.parametrize("family", ROW_FAMILIES)
+every_family = pytest.mark.parametrize("family", NUMBER_ROWS)
 
 
 def gappy_clusters(n_rows=60, seed=0, share=0.2):

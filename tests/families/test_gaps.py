@@ -20,7 +20,7 @@ from oracles.gaps_reference import (
     observed_log_predictive,
 )
 from oracles.mixtures import (
-    ROW_FAMILIES,
+    NUMBER_ROWS,
     hyper_vector,
     random_covariance,
     random_rows,
@@ -34,7 +34,7 @@ from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import LinearAnneal
 from skanneal.states import Mixture, Subsample, logs_without
 
-every_family = pytest.mark.parametrize("family", ROW_FAMILIES)
+every_family = pytest.mark.parametrize("family", NUMBER_ROWS)
 N_SLOTS = 20
 
 
@@ -70,7 +70,7 @@ def hyper_of(family, form, d, rng, hyper):
     return hyper
 
 
-CASES = [(family, d, None) for family in ROW_FAMILIES for d in (1, 3, 8)]
+CASES = [(family, d, None) for family in NUMBER_ROWS for d in (1, 3, 8)]
 CASES += [("known_normal", d, form) for d in (9,) for form in FORMS]
 
 

@@ -20,7 +20,7 @@ from oracles.enumeration import (
     marginal,
 )
 from oracles.mixtures import (
-    ROW_FAMILIES,
+    NUMBER_ROWS,
     encode,
     end_labels,
     hyper_mapping,
@@ -43,7 +43,7 @@ from skanneal.partition_priors import PitmanYor
 from skanneal.schedules import LinearAnneal, SequentialGibbs
 from skanneal.states import Mixture, Subsample
 
-every_family = pytest.mark.parametrize("family", ROW_FAMILIES)
+every_family = pytest.mark.parametrize("family", NUMBER_ROWS)
 N_ROWS, N_SLOTS = 90, 20
 SCORES = {"rtol": 1e-5, "atol": 2e-5}  # of float32 caches
 
@@ -296,7 +296,7 @@ def test_the_two_sides_of_a_split_are_weighed_and_joined(family, d):
     block.validate()
 
 
-@pytest.mark.parametrize("family", [f for f in ROW_FAMILIES if FAMILIES[f].cells == "number"])
+@pytest.mark.parametrize("family", NUMBER_ROWS)
 def test_log_densities_of_cells_at_their_centres(family):
     """Any of them, with those of a table's rows at the centres as the judge."""
     _, block, _ = filled(family, d=5, n_slots=6)
@@ -391,7 +391,7 @@ def test_validate_sees_a_stale_cache(family):
             block.validate()
 
 
-@pytest.mark.parametrize("family", [f for f in ROW_FAMILIES if f != "known_normal"])
+@pytest.mark.parametrize("family", [f for f in NUMBER_ROWS if f != "known_normal"])
 def test_set_hyper_and_refresh(family):
     column, block, labels = filled(family)
     changed = (*column[:2], random_rows(family, 1, np.random.default_rng(50))[2])
@@ -409,7 +409,7 @@ def test_set_hyper_and_refresh(family):
     assert all_scores(pair).tobytes() == all_scores(block).tobytes()
 
 
-@pytest.mark.parametrize("family", [f for f in ROW_FAMILIES if f != "known_normal"])
+@pytest.mark.parametrize("family", [f for f in NUMBER_ROWS if f != "known_normal"])
 def test_grid_scores(family):
     """Of every coordinate, by whatever way; a constant is free."""
     column, block, labels = filled(family)
@@ -624,10 +624,10 @@ def gappy_column(family):
     return family, [None if i in (1, 3) else v for i, v in enumerate(values[:N])], hyper
 
 
-COLUMNS = {family: [row_column(family)] for family in ROW_FAMILIES}
+COLUMNS = {family: [row_column(family)] for family in NUMBER_ROWS}
 COLUMNS |= {
     f"{family} beside a gappy column": [row_column(family), gappy_column("normal")]
-    for family in ROW_FAMILIES
+    for family in NUMBER_ROWS
 }
 SCHEDULES = {
     "gibbs": SequentialGibbs(n_sweeps=30),

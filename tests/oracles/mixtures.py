@@ -23,8 +23,9 @@ from skanneal.states import Mixture, Subsample
 ROW_FAMILIES = [
     name
     for name, family in FAMILIES.items()
-    if family.joint and family.cells == "number" and not family.weighted
+    if family.joint and family.cells in ("number", "logarithm") and not family.weighted
 ]
+NUMBER_ROWS = [name for name in ROW_FAMILIES if FAMILIES[name].cells == "number"]
 COLUMN_FAMILIES = [name for name, family in FAMILIES.items() if not family.joint]
 PER_LEVEL = ("per_level",)  # forms of a family with one coordinate per level
 
@@ -80,12 +81,22 @@ def in_cells(columns):
     for each atom of an amount one of ATOMS."""
     out = []
     for family, values, hyper in columns:
-        if FAMILIES[family].cells == "logarithm":
+        if FAMILIES[family].joint and FAMILIES[family].cells == "logarithm" and _are_rows(values):
+            family, values = "multivariate_normal", list(map(_logs_of_row, values))
+        elif FAMILIES[family].cells == "logarithm":
             family, values = "normal", [None if is_missing(v) else math.log(v) for v in values]
         elif FAMILIES[family].cells == "logarithm_or_atom":
             family, values = "semi_continuous", list(map(_amount_cell, values))
         out.append((family, values, hyper))
     return out
+
+
+def _are_rows(values):
+    return any(np.ndim(value) for value in values)
+
+
+def _logs_of_row(row):
+    return [None if is_missing(x) else math.log(x) for x in row]
 
 
 def _amount_cell(value):
@@ -111,7 +122,8 @@ def make_table(columns, **options):
         np.array(ATOMS if FAMILIES[column[0]].cells.endswith("_or_atom") else [], np.float32)
         for column in columns
     ]
-    table = Table(dtypes, n_levels, atoms=atoms, **options)
+    logarithms = [FAMILIES[column[0]].cells.startswith("logarithm") for column in columns]
+    table = Table(dtypes, n_levels, atoms=atoms, logarithms=logarithms, **options)
     table.append([encode(column) for column in columns])
     return table
 
@@ -255,7 +267,7 @@ def random_rows(family, n_rows, rng, d=3):
     """Random rows of a row family whose cells are exact in the table's types."""
     values = rng.multivariate_normal(np.zeros(d), 0.5 * random_covariance(d, rng), n_rows)
     values += rng.normal(size=(4, d))[rng.integers(4, size=n_rows)]
-    if family == "multivariate_normal":
+    if family.startswith("multivariate"):
         hyper = {
             "mu0": rng.normal(size=d),
             "kappa0": rng.uniform(0.1, 2),
@@ -268,7 +280,9 @@ def random_rows(family, n_rows, rng, d=3):
             "prior_mean": rng.normal(size=d),
             "prior_covariance": 4 * random_covariance(d, rng),
         }
-    return family, np.float32(values).astype(float).tolist(), hyper
+    values = np.float32(values).astype(float)
+    values = np.exp(values) if family == "multivariate_log_normal" else values
+    return family, values.tolist(), hyper
 
 
 def random_columns(families, n_rows, seed, missing=0.25):

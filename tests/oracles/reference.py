@@ -40,6 +40,9 @@ multivariate_normal
                     |scale0|^(nu0/2) / |Psi_n|^(nu_n/2)
              predictive: multivariate t, nu_n - d + 1 degrees of freedom, centre mu_n,
              shape Psi_n (kappa_n + 1) / (kappa_n (nu_n - d + 1))
+multivariate_log_normal
+             log x as of multivariate_normal; the Jacobian: m(x) = m_multivariate_normal(log x) /
+             prod of all x, and the predictive over the product of the row
 known_normal x ~ N(mu, covariance), mu ~ N(prior_mean, prior_covariance): the rows of a cluster
              are jointly normal, with prior_covariance between any two of them
 
@@ -426,6 +429,25 @@ def _known_log_predictive(value, values, hyper):
 
 
 # ------------------------------------------------------- prior x likelihood, integrated
+def _logs_of_rows(rows):
+    return [tuple(map(math.log, row)) for row in rows]
+
+
+def _mvln_log_marginal(values, hyper):
+    logs = _logs_of_rows(values)
+    return _mvn_log_marginal(logs, hyper) - math.fsum(x for row in logs for x in row)
+
+
+def _mvln_log_predictive(value, values, hyper):
+    (own,) = _logs_of_rows([value])
+    return _mvn_log_predictive(own, _logs_of_rows(values), hyper) - math.fsum(own)
+
+
+def _mvln_integral(values, hyper):
+    logs = _logs_of_rows(values)
+    return _mvn_integral(logs, hyper) - sum(x for row in logs for x in row)
+
+
 def _mvn_integral(values, hyper):
     # V = C C', C lower with diagonal exp(a), exp(b) and entry c exp(a); mu in closed form given V
     mu0, kappa0, nu0, scale0 = _mvn_hyper(hyper)
@@ -585,6 +607,7 @@ _LOG_MARGINAL = {
     "negative_binomial": _negative_binomial_log_marginal,
     "multinomial": _multinomial_log_marginal,
     "multivariate_normal": _mvn_log_marginal,
+    "multivariate_log_normal": _mvln_log_marginal,
     "known_normal": _known_log_marginal,
 }
 _LOG_PREDICTIVE = {
@@ -601,6 +624,7 @@ _LOG_PREDICTIVE = {
     "negative_binomial": _negative_binomial_log_predictive,
     "multinomial": _multinomial_log_predictive,
     "multivariate_normal": _mvn_log_predictive,
+    "multivariate_log_normal": _mvln_log_predictive,
     "known_normal": _known_log_predictive,
 }
 _INTEGRAL = {
@@ -617,6 +641,7 @@ _INTEGRAL = {
     "negative_binomial": _negative_binomial_integral,
     "multinomial": _multinomial_integral,
     "multivariate_normal": _mvn_integral,
+    "multivariate_log_normal": _mvln_integral,
     "known_normal": _known_integral,
 }
 
@@ -645,10 +670,15 @@ EXAMPLES = {
     "negative_binomial": ([0, 9, 1, 7, 4, 0], {"r": 1.75, "a": 6.0, "b": 2.0}),
 }
 # The same of the row families; two columns, of the multinomial three.
+_AMOUNTS = [(0.25, 0.5), (3.0, 4.5), (0.5, 0.375), (7.5, 3.5), (1.5, 1.25), (0.375, 1.0)]
 _ROWS = [(-1.25, -0.5), (1.0, 1.5), (-0.75, -1.0), (2.0, 1.25), (0.5, 0.25), (-1.0, 0.0)]
 ROW_EXAMPLES = {
     "multivariate_normal": (
         _ROWS,
+        {"mu0": [0.3, -0.1], "kappa0": 0.5, "nu0": 3.5, "scale0": [[0.9, 0.3], [0.3, 0.7]]},
+    ),
+    "multivariate_log_normal": (
+        _AMOUNTS,
         {"mu0": [0.3, -0.1], "kappa0": 0.5, "nu0": 3.5, "scale0": [[0.9, 0.3], [0.3, 0.7]]},
     ),
     "known_normal": (

@@ -69,8 +69,9 @@ def scores(block, table, rows):
     """Log density of rows under each draw, (N_DRAWS, n); of logarithms where the family is."""
     out = np.zeros((table.n_rows, N_DRAWS))
     block.score_rows(table, out)
-    if block.log_slope is not None and block.logarithms_of:
-        out -= block.log_slope(0, table, 0, table.n_rows)[:, None]
+    for f in range(len(block.columns)) if block.log_slope is not None else ():
+        if block.logarithms_of:
+            out -= block.log_slope(f, table, 0, table.n_rows)[:, None]
     return out[rows].T
 
 

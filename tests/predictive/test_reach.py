@@ -20,9 +20,9 @@ NAN = float("nan")
 LOGARITHMS = {"log_normal": [0]}
 
 
-def table_of(cells, atoms=()):
+def table_of(cells, atoms=(), logarithms=True):
     atoms = [np.asarray(atoms, dtype=np.float32)]
-    table = Table(["f4"], np.zeros(1, np.int64), np.zeros(1), np.ones(1), atoms)
+    table = Table(["f4"], np.zeros(1, np.int64), np.zeros(1), np.ones(1), atoms, [logarithms])
     table.append([np.asarray(cells, dtype=np.float32)])
     return table
 
@@ -55,7 +55,7 @@ def test_a_column_that_does_not_vary_has_no_reach(cells):
 
 
 def test_numbers_and_levels_have_no_reach():
-    assert reach_of(table_of([1.0, 2.0, 4.0]), {"normal": [0]}) == {}
+    assert reach_of(table_of([1.0, 2.0, 4.0], logarithms=False), {"normal": [0]}) == {}
     levels = Table(["u1"], np.array([3]))
     levels.append([np.array([0, 2, 1], np.uint8)])
     assert reach_of(levels, {"categorical": [0]}) == {}
