@@ -9,7 +9,8 @@ column c of two levels, both of which go with x; y and c have 40 % of gaps each.
 completely at random (MCAR), or the more probable the larger x is (MAR). Each table is filled 20
 times, and three results are pooled by Rubin's rules: the mean of y, the slope of the regression of
 y on x, and the proportion of one level in c. In `levels`, y goes with c, too, and in the place of
-the slope is the difference of the means of y between the levels.
+the slope is the difference of the means of y between the levels. In `amounts` x and y are the
+exponentials of what they are in `normal`, times EXPONENT.
 
 As the tables are simulated, the result of the whole table is known as well. Imputations are proper
 (Rubin 1987) if their mean differs from it by as much as they differ from each other: `ratio` is the
@@ -63,8 +64,9 @@ def chance_of_yes(x):
     return 1.0 / (1.0 + np.exp(1.0 - 0.8 * x))
 
 
-KINDS = "normal", "heavy", "groups", "counts", "levels"
+KINDS = "normal", "heavy", "groups", "counts", "levels", "amounts"
 SHARE = 0.4
+EXPONENT = 0.7  # of amounts
 
 
 def of_level(kind):
@@ -80,6 +82,8 @@ def whole(kind, rng):
     y = rng.poisson(y).astype(float) if kind == "counts" else y + noise_of(kind, rng)
     c = np.where(rng.random(N_ROWS) < chance_of_yes(x), "yes", "no")
     y = y + of_level(kind) * (c == "yes")
+    if kind == "amounts":
+        x, y = np.exp(EXPONENT * x), np.exp(EXPONENT * y)
     return pd.DataFrame({"x": x, "y": y, "c": c})
 
 
@@ -92,6 +96,8 @@ def right(kind):
     yes = chance_of_yes(x)
     without = line(kind, side, x)
     y = without + of_level(kind) * yes
+    if kind == "amounts":
+        x, y = np.exp(EXPONENT * x), np.exp(EXPONENT * y + 0.5 * EXPONENT**2)
     mean, share = (weights * y).sum(), (weights * yes).sum()
     if kind == "levels":
         of_yes = (weights * yes * without).sum() / share + of_level(kind)

@@ -24,7 +24,7 @@ from ..predictive._queries import MixtureQueries
 from ..predictive._reach import reach_of
 from ..summary import LOSSES, POINT_ESTIMATES, counted_chains, valley_sureness
 from ._cut import cut_again, too_few
-from ._family_evidence import decide, report, set_collinear_apart
+from ._family_evidence import decide, report, set_collinear_apart, with_logarithms
 from ._reports import Reports
 from ._weighted_draws import weighted_draws
 
@@ -51,7 +51,8 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         "hyperparameters": [StrOptions({"infer"}), Mapping],
         "point_estimate": [StrOptions(set(POINT_ESTIMATES))],
     }
-    _draw_type, _has_views = Draw, False
+    _draw_type, _queries_type, _has_views = Draw, MixtureQueries, False
+    _of_logarithms = ()  # columns of rows of numbers, see `with_logarithms`
     _clusters_type, _clusters = Clusters, None  # which are None where labels are components
     _margins = None  # of columns whose margins are those of the data
 
@@ -95,6 +96,7 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         earlier = getattr(self, "family_evidence_", None) if self._goes_on else None
         task = encoder, X, cells, plan_of, hyperparameters, seed, self.n_jobs, limit
         encoder, cells, evidence = decide(*task, names, self._rivals(), earlier)
+        encoder, cells = with_logarithms(encoder, X, cells, self._of_logarithms)
         if evidence is not None and self.verbose:
             for line in report(evidence, encoder.names.label):
                 say(line)
@@ -125,14 +127,13 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
     @staticmethod
     def _of_table(encoder, plan):
         """Fitted attributes: what the columns are, and the grids in their units."""
-        in_memory = isinstance(plan.table, Table)
         return {
             "families_": encoder.families_,
             "atoms_": encoder.atoms_,
             "hyperparameter_grids_": grids_in_units(plan, encoder.shown_families),
             "_encoder": encoder,
-            "_reach": reach_of(plan.table, encoder.table_families) if in_memory else {},
-            "_rows": encoder.fingerprint(plan.table) if in_memory else None,
+            "_reach": reach_of(plan.table, encoder.table_families),
+            "_rows": encoder.fingerprint(plan.table) if isinstance(plan.table, Table) else None,
         }
 
     @staticmethod
@@ -273,8 +274,8 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         """What answers queries."""
         check_is_fitted(self)
         draws, weights = self._weighted_draws
-        known = self._point, self._encoder, weights, self._margins, self._reach
-        return MixtureQueries(draws, *known)
+        of_fit = self._point, self._encoder, weights, self._margins, self._reach
+        return self._queries_type(draws, *of_fit)
 
     @property
     def _weighted_draws(self):

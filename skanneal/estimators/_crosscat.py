@@ -269,7 +269,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
         "view_split_merge",
         "view_reallocation",
     )
-    _draw_type = CrossCatDraw
+    _draw_type, _queries_type = CrossCatDraw, CrossCatQueries
     # A third more than measured with 10,000 rows or more of numbers; on small tables the moves of
     # columns cost more than that.
     _has_views, _sweep_cost = True, SweepCost(0.75, 40)
@@ -410,14 +410,6 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
                 for c in range(labels.max() + 1)
             ]
         return np.array(names, dtype=object)
-
-    # ---- queries --------------------------------------------------------------------------------
-
-    def _queries(self):
-        check_is_fitted(self)
-        draws, weights = self._weighted_draws
-        known = self._point, self._encoder, weights, self._margins, self._reach
-        return CrossCatQueries(draws, *known)
 
     # ---- parts of fit ---------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from .._native._warning import warn
 from ..encoding import NOTHING, CollinearCodec, Recoded, warn_of_repeats
-from ..families import FAMILIES, candidates
+from ..families import FAMILIES, candidates, family_of_logarithms
 from ..parallel import OfFamilies, seed_below
 from ._contest import Contest
 from ._logarithms import choose_logarithms
@@ -102,6 +102,20 @@ def _in_family(encoder, cells, columns, name, logarithms):
         return of_columns.put(encoder.with_family(columns, name), cells)
     encoder, cells = of_columns.put(encoder, cells)
     return encoder.with_family(np.setdiff1d(columns, of_columns.with_atoms), name), cells
+
+
+def with_logarithms(encoder, X, cells, columns):
+    """The encoder, and the TrainingCells, in which some columns of rows of numbers are logarithms,
+    beside the others."""
+    if not len(columns):
+        return encoder, cells
+    rows = encoder.codecs[columns[0]].family
+    own = Recoded.of(
+        encoder, X, dict.fromkeys(columns, family_of_logarithms(candidates("float")[0]))
+    )
+    encoder, cells = own.put(encoder, cells)
+    others = encoder.families_.get(rows, ())
+    return encoder.with_family([*others, *columns], family_of_logarithms(rows)), cells
 
 
 def choose_family(

@@ -34,13 +34,14 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
     ----------
     estimator : CrossCatPY, AnnealedDPMixture or None, default=None
         The model; a copy is fitted. With one that you give, fills are those of its `impute`. None
-        chooses: columns of numbers, 1 to 100, have full covariances ("multivariate_normal") in an
-        `AnnealedDPMixture` of few clusters. A `CrossCatPY` fills the others, among them numbers of
-        two values that repeat. Where there is a single column, or no column of numbers, or more
-        than 100, ``CrossCatPY()`` fills everything. Regressions correct what these models say: of
-        numbers linear ones on the levels, of levels logistic ones on all other columns, which hold
-        where they depend on them too weakly for the models to notice. "mean" and "mode" then stay
-        within the range of the cells that fit observed.
+        chooses: columns of numbers, 1 to 100, have full covariances ("multivariate_normal"; or
+        "multivariate_log_normal", where logarithms of some go better along a line with the others)
+        in an `AnnealedDPMixture` of few clusters. A `CrossCatPY` fills the others, among them
+        numbers of two values that repeat. Where there is a single column, or no column of numbers,
+        or more than 100, ``CrossCatPY()`` fills everything. Regressions correct what these models
+        say: of numbers linear ones on the levels, of levels logistic ones on all other columns,
+        which hold where they depend on them too weakly for the models to notice. "mean" and "mode"
+        then stay within the range of the cells that fit observed.
     strategy : {"mean", "mode", "sample"}, default="mean"
         What fills a gap, given the row's other cells. "mean": the posterior mean of a number (of an
         amount, where its logarithms are described, that of the logarithm), or the most probable

@@ -6,6 +6,9 @@ clusters predict a missing cell better than the many that describe the rows best
 a regression of its own on few rows (measured: benchmarks/fits/imputation.py). Hence the small
 concentration, under which a further cluster must earn log(1 / CONCENTRATION), some 20 nats.
 
+A number has its logarithms in such a cluster where these go better along a line with the others
+(_imputer_logarithms.py).
+
 In such a cluster a level depends on no number, so a few clusters tell next to nothing of levels. A
 CrossCat, which may have many clusters and finds the columns that help to predict which, fills the
 levels, and numbers of two values that are levels to it. It makes its usual number of sweeps where
@@ -29,12 +32,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ..encoding import auto_family
+from ..encoding._codecs import as_numbers
 from ..encoding._identifiers import is_identifier
 from ..encoding._levels import present_values
 from ..families import FAMILIES, candidates, default_family
 from ..schedules import LinearAnneal
 from ._annealed_dp import AnnealedDPMixture
 from ._crosscat import CrossCatPY
+from ._imputer_logarithms import columns_of_logarithms
 
 CONCENTRATION = 1e-9
 MOST_NUMBERS = 100
@@ -91,6 +96,9 @@ def default_model(table):
         concentration=CONCENTRATION,
         schedule=schedule,
         n_draws=N_DRAWS,
+    )
+    mixture._of_logarithms = columns_of_logarithms(
+        {j: as_numbers(columns[j], _whole_rows()) for j in numbers}
     )
     if not of_second:
         return DefaultModel(_called(mixture, "`estimator_`"), None, [], ranges)

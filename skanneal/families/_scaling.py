@@ -56,14 +56,14 @@ def ordinary(values):
     return values if inside.all() else values[inside]
 
 
-def some_of(values):
-    """All values, or of more than MOST_CELLS so many, or half of them if these are fewer.
+def some_of(values, most=MOST_CELLS):
+    """All values, or of more than the most so many, or half of them if these are fewer.
 
     They are evenly spread, but not at equal distances: rows may take turns in what they are.
     """
-    if len(values) <= MOST_CELLS:
+    if len(values) <= most:
         return values
-    n = min(MOST_CELLS, len(values) // 2)
+    n = min(most, len(values) // 2)
     at = np.arange(n)
     # two in a row are at least 0.6 of the mean distance apart, which is 2 or more
     return values[((at + at * GOLDEN % 1.0) * (len(values) / n)).astype(np.int64)]

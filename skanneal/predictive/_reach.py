@@ -22,7 +22,7 @@ amounts end abruptly, beyond which the model is wrong.
 
 import numpy as np
 
-from ..families import FAMILIES
+from ..families import FAMILIES, Table
 from ._margin_law import mean_excess
 
 EXCESSES = 2.0
@@ -35,8 +35,8 @@ def reach_of(table, families):
 
     Parameters
     ----------
-    table : Table
-        The rows of a fit.
+    table : Table or Schema
+        The rows of a fit; a Schema where they are not in memory: then none has a reach.
     families : mapping of str to sequence of int
         The columns of each family.
 
@@ -46,6 +46,8 @@ def reach_of(table, families):
         By column the least and the greatest cell of a draw, for amounts and counts that vary.
     """
     reach = {}
+    if not isinstance(table, Table):
+        return reach
     for name, columns in families.items():
         is_amount = table.logarithms | (FAMILIES[name].cells in AMOUNTS)
         for j in (j for j in columns if is_amount[j]):

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..families._multivariate_log_normal import MultivariateLogNormal
 from ..families._multivariate_normal import MultivariateNormal
 from ..parallel import OfTurn, seed_below
 from ._links import choose
@@ -45,6 +46,12 @@ class Law(NamedTuple):
     components: Components
     log_weights: np.ndarray
     log_levels: dict
+
+
+def _family_of(draw):
+    """The name of the family of normal rows that a draw has, or None."""
+    names = MultivariateNormal.family, MultivariateLogNormal.family
+    return next((name for name in names if f"{name}/columns" in draw.arrays), None)
 
 
 class RegressedNumbers:
@@ -73,11 +80,11 @@ class RegressedNumbers:
     @staticmethod
     def apply(queries, levels):
         """Whether a mixture has such numbers, and there are levels to regress them on."""
-        return f"{MultivariateNormal.family}/columns" in queries.point.arrays and levels.n_shown[1]
+        return _family_of(queries.point) is not None and levels.n_shown[1]
 
     def __init__(self, queries, levels, gappy, whole, chains, seed):
         self.levels = levels
-        self.places = queries.point.arrays[f"{MultivariateNormal.family}/columns"]
+        self.places = queries.point.arrays[f"{_family_of(queries.point)}/columns"]
         self._cells = self._numbers(queries, gappy)
         self.laws, self._priors = {}, {}
         generator, rows = np.random.Generator(np.random.PCG64(seed)), self._numbers(queries, whole)
@@ -187,12 +194,15 @@ class RegressedNumbers:
         law = self._later(self.laws[at], self._priors[at], N_AFTER, of_fit, generator)
         cells, z = self._numbers(queries, columns), self.levels.indicators(known)
         whole, _ = self._drawn(law, cells, known, z, generator)
+        for i, place in enumerate(self.places):
+            if place in queries.reach:
+                whole[:, i] = np.clip(whole[:, i], *queries.reach[place])
         return self._answer(queries, columns, whole, rounded=True)
 
     def _prior(self, draw, whole):
         """The hyperparameters of a draw, and the precisions of the slopes."""
         of = {
-            name: draw.arrays[f"{MultivariateNormal.family}/{name}"]
+            name: draw.arrays[f"{_family_of(draw)}/{name}"]
             for name in MultivariateNormal.coordinate_names
         }
         n_columns, n_regressors = self.levels.n_shown

@@ -1,0 +1,103 @@
+"""Which numbers an imputer fills by their logarithms: those that these relate better to the others.
+
+The few clusters of the model that fills numbers give each of them a straight regression on the
+others. So an amount x_j has logarithms, y_j = log x_j in place of x_j, where they make its numbers
+more probable, given the numbers y_i of the other columns (Box and Cox 1964):
+
+    log p(x_j | others) = log N(y_j; a + sum_i b_i y_i, s^2) - log x_j
+
+with the coefficients of least squares; gaps of the others are at their mean. Column by column
+logarithms are taken if they are surely ahead, the others being as they are, until no column
+changes. A column has logarithms only if all of its numbers are above 0, and if none of them is an
+atom, where no density is normal.
+"""
+
+# SPDX-License-Identifier: BSD-3-Clause
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..encoding._atoms import atoms_of
+from ..families._scaling import some_of
+from ..summary._lead import Lead
+from ._contest import TRIFLE
+
+FEWEST_ROWS = 8
+MOST_ROWS = 1000  # they show what shape a relation has
+MOST_ROUNDS = 5  # of all columns
+RIDGE = 1e-3  # on standardised numbers, since some columns may determine others
+
+
+class Form(NamedTuple):
+    """A column as it is, or its logarithms.
+
+    Attributes
+    ----------
+    numbers : float64 array of shape (n_rows,)
+        Standardised, 0 where missing.
+    log_slopes : float64 array of shape (n_rows,)
+        The logarithms of their slopes.
+    """
+
+    numbers: np.ndarray
+    log_slopes: np.ndarray
+
+    @classmethod
+    def of(cls, numbers, log_slopes=0.0):
+        """Standardise numbers, which are NaN where missing; they have slopes themselves."""
+        scale = np.nanstd(numbers) or 1.0
+        standardised = np.nan_to_num((numbers - np.nanmean(numbers)) / scale)
+        return cls(standardised, np.nan_to_num(log_slopes - np.log(scale) + 0.0 * numbers))
+
+
+def columns_of_logarithms(columns):
+    """The columns that have logarithms.
+
+    Parameters
+    ----------
+    columns : dict of int to float64 array of shape (n_rows,)
+        Numbers, NaN where missing; each column has some.
+
+    Returns
+    -------
+    chosen : list of int
+    """
+    rows = some_of(np.arange(len(next(iter(columns.values())))), MOST_ROWS)
+    forms = {j: _forms(values, rows) for j, values in columns.items()}
+    chosen = dict.fromkeys(columns, 0)
+    for _ in range(MOST_ROUNDS):
+        before = dict(chosen)
+        for j in (j for j, of in forms.items() if len(of) > 1):
+            others = [forms[i][chosen[i]].numbers for i in forms if i != j]
+            known = ~np.isnan(columns[j][rows])
+            chosen[j] = int(_lead_of_logarithms(forms[j], others, known).is_sure(TRIFLE))
+        if chosen == before:
+            break
+    return [j for j, which in chosen.items() if which]
+
+
+def _forms(values, rows):
+    """A column in some rows as it is and, if it may have them, its logarithms."""
+    known, own = values[~np.isnan(values)], values[rows]
+    if np.isnan(own).all():
+        return [Form(np.zeros(len(rows)), np.zeros(len(rows)))]
+    plain = Form.of(own)
+    if known.min() <= 0.0 or len(atoms_of(known)) or np.sum(~np.isnan(own)) < FEWEST_ROWS:
+        return [plain]
+    return [plain, Form.of(np.log(own), -np.log(own))]
+
+
+def _lead_of_logarithms(forms, others, known):
+    """The Lead of a column's second form over the first one, in its known cells, given others."""
+    design = np.column_stack([np.ones(len(known)), *others])[known]
+    ridge = RIDGE * len(design) * np.eye(design.shape[1])
+    densities = []
+    for form in forms:
+        numbers = form.numbers[known]
+        coefficients = np.linalg.solve(design.T @ design + ridge, design.T @ numbers)
+        left = numbers - design @ coefficients
+        variance = max(np.mean(np.square(left)), np.finfo(float).tiny)
+        logs = -0.5 * (np.log(variance) + np.square(left) / variance)
+        densities.append(logs + form.log_slopes[known])
+    return Lead.of(densities[1] - densities[0])
