@@ -95,6 +95,21 @@ def test_the_law_of_a_component_is_that_within_reach():
     assert stats.kstest(clipped, given_reach).pvalue < RARE
 
 
+def test_rows_of_a_family_are_drawn_again_as_a_whole():
+    """Logarithms that lie on a line stay there."""
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=10)
+    X = np.exp(np.column_stack([x, 3.0 * x + 0.01 * rng.normal(size=10)]))
+    model = AnnealedDPMixture(
+        families="multivariate_log_normal", concentration=1e-9, random_state=0
+    ).fit(X)
+    within = np.log(drawn(model, 5000, 1))
+    model._reach = {}
+    whole = np.log(drawn(model, 5000, 1))
+    assert np.mean(np.abs(within - whole).max(axis=1) > 0.0) > 0.01  # were drawn again
+    assert np.abs(within[:, 1] - 3.0 * within[:, 0]).max() < 0.5
+
+
 def test_components_keep_their_shares():
     """Also one of which much is out of reach: a draw keeps its component, and is drawn again."""
     rng = np.random.default_rng(2)
