@@ -19,8 +19,7 @@ from ._log_normal import LogNormal
 
 
 cdef class MultivariateLogNormal(MultivariateNormal):
-    """Rows of numbers and of numbers above 0. Coordinates as of MultivariateNormal, of the
-    logarithms of the latter."""
+    """Rows of amounts, whose logarithms have a full covariance: mu0, kappa0, nu0, scale0."""
 
     family = "multivariate_log_normal"
     cells = "logarithm"
