@@ -36,7 +36,7 @@ from threadpoolctl import threadpool_limits
 
 from ..chains import Chain, ChainPlan
 from ..encoding import Encoder, ordered_as_numbers, prepare, training_cells
-from ..families import FAMILIES, Table, candidates, family_of_logarithms
+from ..families import FAMILIES, Table, candidates
 from ..parallel import OfFit, OfMembers, run_tasks, seed_below, seeds_below
 from ..predictive._calibration import Calibration
 from ..predictive._draws import Draw
@@ -223,7 +223,7 @@ def common_of(model, X, n_seen):
     cells = training_cells(encoder, encoder.encode(None, X), X)
     encoder, cells = ordered_as_numbers(encoder, X).put(encoder, cells)
     names = candidates("float")
-    plain = {*names, family_of_logarithms(names[0])}
+    plain = {*names, *(of for of, family in FAMILIES.items() if family.logarithms_of in names)}
     numbers = [j for j in encoder.apart.kept if encoder.codecs[j].family in plain]
     own = encoder.with_family(numbers, names[0])
     if len(numbers) > 1:
