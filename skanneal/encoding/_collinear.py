@@ -64,10 +64,9 @@ class CollinearCodec(NumberCodec):
 
     def value(self, columns, codecs):
         """The numbers that those of all columns give, in the user's units."""
-        cells = {}
-        for j in self.sources:
-            numbers = codecs[j].transformed(np.asarray(columns[j], dtype=np.float64), "")
-            cells[j] = (numbers - codecs[j].offset) / codecs[j].scale
+        cells = {
+            j: codecs[j].cells_of(np.asarray(columns[j], dtype=np.float64)) for j in self.sources
+        }
         return self.codec.units.in_units(self.of(cells) * self.scale + self.offset)
 
 

@@ -154,6 +154,8 @@ class BaseAnnealed(BaseTable, BaseChains):
         fitted["date_parts_"] = encoder.parts.names
         fitted |= evidence_of([result["log_evidence"] for result in results])
         fitted |= {"rounding_": encoder.jitter.steps, "_law": law, "_block": block}
+        logarithms = [getattr(codec, "of_logarithms", False) for codec in encoder.codecs]
+        fitted["logarithms_"] = np.flatnonzero(logarithms)
         fitted["_interrupted"] = interrupted
         return fitted, complaints
 

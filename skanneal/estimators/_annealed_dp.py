@@ -218,6 +218,8 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         and "row_steps" as above. Where "winner" is "multivariate_normal" or "multivariate_t",
         columns that were chosen and have no zeros are plain in it all the same; in
         "multivariate_log_normal" those that were not chosen are.
+    logarithms_ : ndarray of int
+        The positions of the columns that are described by their logarithms.
     atoms_ : dict of int to ndarray
         For each column, by position, the values that it repeats beyond rounding; see the user
         guide.

@@ -196,6 +196,8 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     family_evidence_ : dict or None
         Which columns of amounts are described by their logarithms, under "logarithms", as in
         `AnnealedDPMixture`; None if no column might be.
+    logarithms_ : ndarray of int
+        The positions of the columns that are described by their logarithms.
     atoms_ : dict of int to ndarray
         For each column, by position, the values that it repeats beyond rounding; see the user
         guide.

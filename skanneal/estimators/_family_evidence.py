@@ -3,12 +3,12 @@
 The candidates are the families that name columns of numbers as theirs (`default_for`). Each of them
 in turn describes the columns that were left to "auto"; all other columns stay in the model. The
 candidate that describes columns one by one takes logarithms of the columns that these describe
-better (_logarithms.py). Candidates that describe whole rows take plain numbers; where there are
-such logarithms, one of them competes with these in their place, too. Chains of each candidate grow,
-and give rows that they have not seen a density (_contest.py). All densities are with respect to
-Lebesgue measure of the same columns, so they can be compared; rows that are at an atom, such as a
-zero among logarithms, are not judged. The competition may take a third of the time, half as much as
-the fit that follows.
+better (_logarithms.py). Candidates that describe whole rows take plain numbers; one of them
+competes with logarithms, too, where these go better along a line (_box_cox.py). Chains of each
+candidate grow, and give rows that they have not seen a density (_contest.py). All densities are
+with respect to Lebesgue measure of the same columns, so they can be compared; rows that are at an
+atom, such as a zero among logarithms, are not judged. The competition may take a third of the time,
+half as much as the fit that follows.
 
 Where columns are partitioned, the candidates are those that views can divide, and chains have all
 columns in one view: whether numbers depend on each other within clusters shows there too.
@@ -21,9 +21,11 @@ import functools
 import numpy as np
 
 from .._native._warning import warn
-from ..encoding import NOTHING, CollinearCodec, Recoded, warn_of_repeats
-from ..families import FAMILIES, candidates, family_of_logarithms
+from ..encoding import NOTHING, CollinearCodec, Recoded, open_table, warn_of_repeats
+from ..encoding._codecs import as_numbers
+from ..families import FAMILIES, candidates, default_family, family_of_logarithms
 from ..parallel import OfFamilies, seed_below
+from ._box_cox import columns_of_logarithms
 from ._contest import Contest
 from ._logarithms import choose_logarithms
 
@@ -67,7 +69,9 @@ def decide(
     evidence : dict or None
         What becomes `family_evidence_`.
     """
-    logarithms, shown, evidence = NOTHING, None, earlier
+    logarithms, of_rows, shown, evidence = NOTHING, NOTHING, None, earlier
+    if names is None:
+        of_rows = _of_rows(encoder, X)
     rivals = names or rivals or candidates("float")
     if earlier is not None:
         logarithms = Recoded.of(encoder, X, _logarithms_of(earlier, encoder))
@@ -80,28 +84,46 @@ def decide(
     encoder, cells = logarithms.among(own).put(encoder, cells)
     if earlier is None:
         if len(rivals) > 1:
-            task = encoder, cells, logarithms, plan_of, hyperparameters, seed, n_jobs, limit
+            task = (
+                encoder,
+                cells,
+                logarithms,
+                of_rows,
+                plan_of,
+                hyperparameters,
+                seed,
+                n_jobs,
+                limit,
+            )
             evidence = choose_family(*task, rivals)
         evidence = _with_logarithms(evidence, shown, encoder, rivals)
     if evidence is not None:
         winner, columns = evidence["winner"], encoder.open_numbers
         if FAMILIES[winner].joint:  # else also of columns that did not compete
             columns = np.intersect1d(evidence["columns"], columns)
-        encoder, cells = _in_family(encoder, cells, columns, winner, logarithms)
+        encoder, cells = _in_family(encoder, cells, columns, winner, logarithms, of_rows)
     return encoder, cells, evidence
 
 
-def _in_family(encoder, cells, columns, name, logarithms):
+def _of_rows(encoder, X):
+    """The columns that are logarithms where rows of them are described."""
+    table, open_amounts = open_table(X, "X", sparse=True), [*encoder.amounts]
+    columns = {
+        int(j): as_numbers(table.column(j), default_family("float")) for j in encoder.open_numbers
+    }
+    of = [j for j in columns_of_logarithms(columns) if j in open_amounts]
+    return Recoded.of(encoder, X, dict.fromkeys(of, family_of_logarithms(default_family("float"))))
+
+
+def _in_family(encoder, cells, columns, name, logarithms, of_rows):
     """The encoder with a family for some columns of numbers, and the TrainingCells, with those of
-    their logarithms that go with this family."""
+    their logarithms that go with this family: `logarithms` of columns one by one, `of_rows`."""
     family = FAMILIES[name]
-    if family.joint and not family.logarithms_of:
-        return encoder.with_family(columns, name), cells
-    of_columns = logarithms.among(columns)
     if not family.joint:
-        return of_columns.put(encoder.with_family(columns, name), cells)
-    encoder, cells = of_columns.put(encoder, cells)
-    return encoder.with_family(np.setdiff1d(columns, of_columns.with_atoms), name), cells
+        return logarithms.among(columns).put(encoder.with_family(columns, name), cells)
+    if family.logarithms_of:
+        encoder, cells = of_rows.among(columns).put(encoder, cells)
+    return encoder.with_family(columns, name), cells
 
 
 def with_logarithms(encoder, X, cells, columns):
@@ -110,16 +132,14 @@ def with_logarithms(encoder, X, cells, columns):
     if not len(columns):
         return encoder, cells
     rows = encoder.codecs[columns[0]].family
-    own = Recoded.of(
-        encoder, X, dict.fromkeys(columns, family_of_logarithms(candidates("float")[0]))
-    )
-    encoder, cells = own.put(encoder, cells)
+    families = dict.fromkeys(columns, family_of_logarithms(default_family("float")))
+    encoder, cells = Recoded.of(encoder, X, families).put(encoder, cells)
     others = encoder.families_.get(rows, ())
     return encoder.with_family([*others, *columns], family_of_logarithms(rows)), cells
 
 
 def choose_family(
-    encoder, cells, logarithms, plan_of, hyperparameters, seed, n_jobs, limit, names=None
+    encoder, cells, logarithms, of_rows, plan_of, hyperparameters, seed, n_jobs, limit, names=None
 ):
     """Choose the family of the columns of numbers that were left to "auto" by the evidence.
 
@@ -131,6 +151,8 @@ def choose_family(
         What the encoder's fit made of the table, with columns that `logarithms` has put there.
     logarithms : Recoded
         The columns that the candidate of single columns has in a family of logarithms.
+    of_rows : Recoded
+        The columns that are logarithms in the candidate of rows of these.
     plan_of : callable
         ``plan_of(encoder, table)`` returns the `ChainPlan` of a fit.
     hyperparameters : "infer" or mapping of str to values
@@ -170,14 +192,15 @@ def choose_family(
     competing = np.intersect1d(columns, thinned.open_numbers)
     least = max(FIRST_ROWS, ROWS_PER_COLUMN * len(competing))
     if len(competing) == len(columns):
-        names = _with_rows_of_logarithms(names, encoder, cells, columns, logarithms)
+        names = _with_rows_of_logarithms(names, encoder, cells, columns, of_rows)
     plain, encoders, plans = thinned.table(cells.noisy), {}, {}
     for name in names:
-        encoders[name], others = _in_family(thinned, cells, competing, name, logarithms)
+        task = thinned, cells, competing, name, logarithms, of_rows
+        encoders[name], others = _in_family(*task)
         table = plain if others is cells else encoders[name].table(others.noisy)
         plans[name] = plan_of(encoders[name], table)
     end = limit.part(SHARE_OF_TIME)
-    judge = functools.partial(of_rows, columns=zeros)
+    judge = functools.partial(of_whole_rows, columns=zeros)
     seeds = [seed_below(seed, purpose) for purpose in (OfFamilies.ORDER, OfFamilies.CHAINS)]
     contest = Contest(encoders, plans, judge, least, MOST_ROWS, seeds, n_jobs, end)
     order = _order(contest)
@@ -198,22 +221,21 @@ def choose_family(
     )
 
 
-def _with_rows_of_logarithms(names, encoder, cells, columns, logarithms):
+def _with_rows_of_logarithms(names, encoder, cells, columns, of_rows):
     """The candidates, and after each of whole rows the one that takes logarithms, if there are any
     whose covariances have a density."""
-    out, of_columns = [], logarithms.among(columns)
+    out = []
     for name in names:
         out.append(name)
         others = [of for of, family in FAMILIES.items() if family.logarithms_of == name]
-        if others and FAMILIES[name].joint and of_columns.codecs:
-            own, own_cells = _in_family(encoder, cells, columns, others[0], logarithms)
-            rows = own.families_.get(others[0], ())
-            if len(rows) > 1 and own.without_collinear(own_cells.exact, rows) is own:
+        if others and FAMILIES[name].joint and of_rows.among(columns).codecs:
+            own = _in_family(encoder, cells, columns, others[0], NOTHING, of_rows)
+            if own[0].without_collinear(own[1].exact, columns) is own[0]:
                 out += others
     return out
 
 
-def of_rows(reached, encoder, table, seed, columns):
+def of_whole_rows(reached, encoder, table, seed, columns):
     """Contest's judge: log density of each row, nan if it is at an atom in one of these columns."""
     densities = reached.log_density(table)
     for place in encoder.apart.places(columns)[1]:
@@ -250,10 +272,12 @@ def set_collinear_apart(encoder, exact, proper):
     label = encoder.names.label
     for j, codec in enumerate(encoder.codecs):
         if isinstance(codec, CollinearCodec):
-            others = ", ".join(map(label, codec.sources))
-            logs = ", both in logarithms" if codec.codec.of_logarithms else ""
+            names = [label(i) for i in (j, *codec.sources)]
+            codecs = codec.codec, *(encoder.codecs[i] for i in codec.sources)
+            of = ["the logarithm of " if own.of_logarithms else "" for own in codecs]
+            column, *others = map("".join, zip(of, names))
             warn(
-                f"{label(j)} is a linear function of {others}{logs}: it is set apart, since the "
+                f"{column} is a linear function of {', '.join(others)}: it is set apart, since the "
                 f"family {codec.given_family!r} has no density for it.",
             )
     warn_of_repeats(encoder, exact)

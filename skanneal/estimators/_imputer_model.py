@@ -7,7 +7,7 @@ a regression of its own on few rows (measured: benchmarks/fits/imputation.py). H
 concentration, under which a further cluster must earn log(1 / CONCENTRATION), some 20 nats.
 
 A number has its logarithms in such a cluster where these go better along a line with the others
-(_imputer_logarithms.py).
+(_box_cox.py).
 
 In such a cluster a level depends on no number, so a few clusters tell next to nothing of levels. A
 CrossCat, which may have many clusters and finds the columns that help to predict which, fills the
@@ -38,8 +38,8 @@ from ..encoding._levels import present_values
 from ..families import FAMILIES, candidates, default_family
 from ..schedules import LinearAnneal
 from ._annealed_dp import AnnealedDPMixture
+from ._box_cox import columns_of_logarithms
 from ._crosscat import CrossCatPY
-from ._imputer_logarithms import columns_of_logarithms
 
 CONCENTRATION = 1e-9
 MOST_NUMBERS = 100

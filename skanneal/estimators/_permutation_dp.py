@@ -203,6 +203,8 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         "collinear" (other columns determine them).
     family_evidence_ : dict or None
         How "auto" chose between the families for numbers, as in `AnnealedDPMixture`.
+    logarithms_ : ndarray of int
+        The positions of the columns that are described by their logarithms.
     atoms_ : dict of int to ndarray
         For each column, by position, the values that it repeats beyond rounding; see the user
         guide.

@@ -47,5 +47,6 @@ def determined_spread(codec, codecs, known, missing, spreads, draws):
         for drawn in draws(rows, N_DRAWS):
             cells = {j: np.where(missing[j][rows], drawn[j], known[j][rows]) for j in codec.sources}
             values.append(codec.value(cells, codecs))
-        out[rows] = np.std(values, axis=0)
+        with np.errstate(over="ignore"):
+            out[rows] = np.minimum(np.std(values, axis=0), np.finfo(float).max)
     return out

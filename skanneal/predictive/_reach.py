@@ -10,8 +10,9 @@ beta negative binomial ones of counts, of components of few rows.
 So a drawn cell is one of its component's law within the *reach* of the column: from the least to
 the greatest of its n cells, and at each end EXCESSES times the mean excess of the sqrt(n) outermost
 ones over the next, which is the scale of an exponential tail (Hill 1975), of amounts in logarithms.
-Where the tail is one, a share exp(-EXCESSES) / (n + 1) of it is out of reach. A component that
-hardly ever has cells within reach is left as it is. Cells of numbers may be anywhere.
+Where the tail is one, a share exp(-EXCESSES) / (n + 1) of it is out of reach. Where a component
+hardly ever has cells within reach, they are at its ends; but in a row some of whose known cells are
+out of reach the others may be, too. Cells of numbers may be anywhere.
 
 Densities are those of the model. They differ from the law of draws by what is out of reach: in a
 column of 20 amounts 2 to 5 % of the model's law, of 60 about 1 %, of 200 half of that; more where
@@ -26,7 +27,7 @@ from ..families import FAMILIES, Table
 from ._margin_law import mean_excess
 
 EXCESSES = 2.0
-MOST_TRIES = 100  # after which a component has no cells within reach
+MOST_TRIES = 100  # after which cells are put at the ends of the reach
 AMOUNTS = "non_negative", "count"  # cells that have a reach, as those of logarithms have
 
 
@@ -88,6 +89,22 @@ def sample_within(reach, view, missing, at, bit_generator, table):
         if not left.any():
             break
         rows, masks = rows[left], [mask[left] for mask in again]
+    near = ~_far(reach, table, len(at))
     for j, cells in found.items():
         empty = np.flatnonzero(missing[j])
-        yield j, empty, cells[empty]
+        own = cells[empty]
+        if j in reach:
+            moves = near[empty] & ~np.isin(own, atoms[j])
+            own = np.where(moves, np.clip(own, *reach[j]), own)
+        yield j, empty, own
+
+
+def _far(reach, table, n):
+    """Which of n rows have known cells out of reach, those of a table or of its one row."""
+    far = np.zeros(n, dtype=bool)
+    for j, (low, high) in reach.items() if table is not None else ():
+        cells = table.column(j).astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            out = ((cells < low) | (cells > high)) & ~np.isin(cells, table.atoms[j])
+        far |= out & ~table.missing(j)
+    return far

@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
-from skanneal.encoding import Encoder, Recoded
+from skanneal import AnnealedDPMixture, CrossCatImputer, CrossCatPY, PermutationDPMixture
+from skanneal.encoding import NOTHING, Encoder, Recoded
 from skanneal.estimators import _family_evidence
 from skanneal.estimators._contest import Contest
+from skanneal.estimators._scales import common_of
 from skanneal.families import FAMILIES
 
 NAME, OF_NUMBERS = "multivariate_log_normal", "multivariate_normal"
@@ -42,7 +43,7 @@ class PartlyLogarithms(AnnealedDPMixture):
     def _decided(self, encoder, X, cells, *others, **more):
         own = Recoded.of(encoder, X, dict.fromkeys(self.LOGS, "log_normal"))
         columns = np.arange(encoder.n_columns)
-        return *_family_evidence._in_family(encoder, cells, columns, NAME, own), None
+        return *_family_evidence._in_family(encoder, cells, columns, NAME, NOTHING, own), None
 
 
 def with_logs(X, columns=PartlyLogarithms.LOGS, function=np.log):
@@ -139,7 +140,7 @@ def test_columns_that_determine_each_other_in_logarithms_are_set_apart(third):
     gappy = X.copy()
     gappy[:5, 2] = np.nan
     gappy[5:9, 1:] = np.nan
-    with pytest.warns(UserWarning, match="column 2 is a linear function .*, both in logarithms"):
+    with pytest.warns(UserWarning, match="the logarithm of column 2 is a linear function of the"):
         model = fitted().fit(gappy)
     assert model.families_["collinear"].tolist() == [2]
     filled, spread = model.impute(gappy, return_std=True)
@@ -188,10 +189,8 @@ def test_plain_numbers_beside_amounts_are_in_their_rows():
     plain = np.log(amounts[:, :1]) + 0.5 * rng.normal(size=(400, 1))
     model = AnnealedDPMixture(random_state=0).fit(np.column_stack([amounts, plain]))
     assert {name: own.tolist() for name, own in model.families_.items()} == {NAME: [0, 1, 2, 3]}
-    chosen = model.family_evidence_["logarithms"]
-    taken = chosen["columns"][chosen["chosen"]].tolist()
-    assert taken and set(taken) <= {0, 1, 2}
-    assert np.flatnonzero(model._encoder.table_schema.logarithms).tolist() == taken
+    assert model.logarithms_.tolist() == [0, 1, 2]
+    assert np.flatnonzero(model._encoder.table_schema.logarithms).tolist() == [0, 1, 2]
     assert (model.sample(2000)[:, 3] < 0.0).any()
 
 
@@ -223,6 +222,18 @@ def test_rows_of_logarithms_are_kept_by_a_warm_start(monkeypatch):
     assert list(model.families_) == [NAME] and model.family_evidence_ is evidence
 
 
+def test_a_later_0_may_be_given_where_other_columns_follow_from_it():
+    """In auto it counts as half of the least amount."""
+    X = correlated(200)
+    frame = pd.DataFrame(X, columns=list("abc")).assign(d=3.0 * np.log(X[:, 2]) - 2.0)
+    gappy = frame.mask(np.random.default_rng(0).random(frame.shape) < 0.1)
+    with pytest.warns(UserWarning, match="'d' is a linear function of the logarithm of column 'c'"):
+        imputer = CrossCatImputer(random_state=0).fit(gappy)
+    rows = imputer.estimator_.sample(20, given={"c": 0.0})
+    least = 3.0 * np.log(0.5 * gappy["c"].min()) - 2.0
+    np.testing.assert_allclose(rows["d"], least, atol=1e-2)
+
+
 def test_later_numbers_below_0_are_odd():
     model = AnnealedDPMixture(random_state=0).fit(correlated(200))
     row = correlated(200)[:1]
@@ -247,3 +258,13 @@ def test_the_flag_of_a_codec_is_that_of_the_table():
     plain.fit_encode(AnnealedDPMixture(), np.exp(rows_of_logs()), OF_NUMBERS)
     assert not plain.table_schema.logarithms.any()
     assert FAMILIES[NAME].logarithms_of == OF_NUMBERS
+
+
+def test_members_of_the_detector_have_all_numbers_in_one_row():
+    """Logarithms, beside ordered levels as numbers."""
+    frame = pd.DataFrame(correlated(200), columns=["a", "b", "c"])
+    frame["size"] = pd.cut(frame["a"], [0, 0.5, 1, 2, np.inf], labels=list("smlx"), ordered=True)
+    model = AnnealedDPMixture(random_state=0).fit(frame)
+    assert model.families_[NAME].tolist() == [0, 1, 2]
+    families = common_of(model, frame, 64).encoder.families_
+    assert {name: own.tolist() for name, own in families.items()} == {OF_NUMBERS: [0, 1, 2, 3]}

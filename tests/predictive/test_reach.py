@@ -110,6 +110,33 @@ def test_rows_of_a_family_are_drawn_again_as_a_whole():
     assert np.abs(within[:, 1] - 3.0 * within[:, 0]).max() < 0.5
 
 
+@pytest.mark.parametrize("estimator", [AnnealedDPMixture, CrossCatPY])
+def test_where_a_component_hardly_reaches_inside_cells_are_at_the_ends(estimator):
+    """As components of rows at a limit of detection, which are all but degenerate."""
+    rng = np.random.default_rng(0)
+    X = np.exp(rng.normal(size=(200, 3)) @ np.array([[1, 0.8, 0.3], [0, 0.5, 0.2], [0, 0, 0.4]]))
+    X[:, 1:] = np.maximum(X[:, 1:], 0.5)
+    model = estimator(families="multivariate_log_normal", n_chains=1, random_state=0).fit(X)
+    assert (drawn(model, 5000, 0).max(axis=0) < 10.0 * X.max(axis=0)).all()
+    gappy = np.where(rng.random(X.shape) < 0.3, np.nan, X)
+    for filled in model.impute(gappy, n_imputations=10):
+        assert (filled.max(axis=0) < 10.0 * X.max(axis=0)).all()
+
+
+def test_what_goes_with_a_cell_that_is_far_away_is_far_away():
+    logs = np.random.default_rng(1).normal(size=(100, 1)) * np.array([[1.0, 1.0]])
+    logs[:, 1] += 0.1 * np.random.default_rng(2).normal(size=100)
+    model = AnnealedDPMixture(
+        families="multivariate_log_normal", concentration=1e-9, random_state=0
+    ).fit(np.exp(logs))
+    codec, (_, high) = model._encoder.codecs[1], model._reach[1]
+    end = high * codec.scale + codec.offset
+    rows = model.sample(200, given={0: np.exp(end + 1.0)}, random_state=0)
+    assert abs(np.log(rows[:, 1]).mean() - end - 1.0) < 0.4
+    (filled,) = model.impute(np.array([[np.exp(end + 1.0), NAN]]), n_imputations=1)
+    assert abs(np.log(filled[0, 1]) - end - 1.0) < 0.8
+
+
 def test_components_keep_their_shares():
     """Also one of which much is out of reach: a draw keeps its component, and is drawn again."""
     rng = np.random.default_rng(2)

@@ -11,7 +11,7 @@ from scipy import stats
 
 from skanneal import CrossCatImputer
 from skanneal.estimators import _imputer_model
-from skanneal.estimators._imputer_logarithms import (
+from skanneal.estimators._box_cox import (
     RIDGE,
     _forms,
     _lead_of_logarithms,
@@ -70,9 +70,20 @@ def test_some_numbers_have_no_logarithms():
     assert chosen(np.full((20, 2), 3.0)) == []
 
 
+def test_a_multiple_has_logarithms_if_the_other_has_and_a_sum_keeps_its_parts_plain():
+    X = np.exp(related(1))
+    assert chosen(np.column_stack([X, 1.1 * X[:, 0]])) == [0, 1, 2, 3]
+    assert chosen(np.column_stack([X, np.rint(11_000.0 * X[:, 0]) / 100.0])) == [0, 1, 2, 3]
+    normal = related(1) + 9.0
+    assert chosen(np.column_stack([normal, 2.0 * normal[:, 0]])) == []
+    assert not {0, 1, 3} & set(chosen(np.column_stack([X, X[:, 0] + X[:, 1]])))
+    assert not {0, 3} & set(chosen(np.column_stack([X, 5.0 - X[:, 0]])))
+
+
 def test_neither_units_nor_the_order_of_columns_matter():
     X = with_gaps(np.column_stack([np.exp(related(2)), related(3) + 9.0]))
     assert chosen(X) == [0, 1, 2] == chosen(X * np.array([1e-6, 1e9, 1.0, 40.0, 1e-3, 1.0]))
+    assert chosen(X * 1e200) == chosen(X * 1e-200) == [0, 1, 2]
     assert chosen(X[:, ::-1]) == [3, 4, 5]
 
 

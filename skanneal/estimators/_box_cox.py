@@ -1,6 +1,6 @@
-"""Which numbers an imputer fills by their logarithms: those that these relate better to the others.
+"""Which columns of rows of numbers have logarithms: those that these relate better to the others.
 
-The few clusters of the model that fills numbers give each of them a straight regression on the
+A component of rows with a full covariance gives each of their numbers a straight regression on the
 others. So an amount x_j has logarithms, y_j = log x_j in place of x_j, where they make its numbers
 more probable, given the numbers y_i of the other columns (Box and Cox 1964):
 
@@ -10,6 +10,9 @@ with the coefficients of least squares; gaps of the others are at their mean. Co
 logarithms are taken if they are surely ahead, the others being as they are, until no column
 changes. A column has logarithms only if all of its numbers are above 0, and if none of them is an
 atom, where no density is normal.
+
+A column that others determine along a line would not on a curve: it stays plain, and so do the
+others. But a multiple of another column is one in logarithms, too, and has them if the other has.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -19,6 +22,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..encoding._atoms import atoms_of
+from ..encoding._codecs import NumberCodec
+from ..encoding._collinear import TOLERANCE, find_collinear
+from ..families import default_family
 from ..families._scaling import some_of
 from ..summary._lead import Lead
 from ._contest import TRIFLE
@@ -46,9 +52,12 @@ class Form(NamedTuple):
     @classmethod
     def of(cls, numbers, log_slopes=0.0):
         """Standardise numbers, which are NaN where missing; they have slopes themselves."""
+        unit = np.nanmax(np.abs(numbers)) or 1.0  # squares of large numbers would overflow
+        numbers = numbers / unit
         scale = np.nanstd(numbers) or 1.0
         standardised = np.nan_to_num((numbers - np.nanmean(numbers)) / scale)
-        return cls(standardised, np.nan_to_num(log_slopes - np.log(scale) + 0.0 * numbers))
+        log_scale = np.log(scale) + np.log(unit)
+        return cls(standardised, np.nan_to_num(log_slopes - log_scale + 0.0 * numbers))
 
 
 def columns_of_logarithms(columns):
@@ -63,9 +72,13 @@ def columns_of_logarithms(columns):
     -------
     chosen : list of int
     """
+    if not columns:
+        return []
     rows = some_of(np.arange(len(next(iter(columns.values())))), MOST_ROWS)
     forms = {j: _forms(values, rows) for j, values in columns.items()}
-    chosen = dict.fromkeys(columns, 0)
+    multiples, plain = _determined(columns, forms)
+    forms = {j: of[:1] if j in plain else of for j, of in forms.items() if j not in multiples}
+    chosen = dict.fromkeys(forms, 0)
     for _ in range(MOST_ROUNDS):
         before = dict(chosen)
         for j in (j for j, of in forms.items() if len(of) > 1):
@@ -74,7 +87,30 @@ def columns_of_logarithms(columns):
             chosen[j] = int(_lead_of_logarithms(forms[j], others, known).is_sure(TRIFLE))
         if chosen == before:
             break
-    return [j for j, which in chosen.items() if which]
+    return [j for j in columns if chosen[multiples.get(j, j)]]
+
+
+def _determined(columns, forms):
+    """Multiples of other columns, by column of which, and what must stay plain: columns that others
+    determine otherwise, and these."""
+    names = list(columns)
+    codec = NumberCodec(default_family("float"), 0.0, 1.0)
+    cells = []
+    for values in columns.values():
+        unit = np.nanmax(np.abs(values)) or 1.0
+        scale = np.nanstd(values / unit) or 1.0
+        cells.append((values / unit - np.nanmean(values / unit)) / scale)
+    found = find_collinear([codec] * len(names), cells, range(len(names)))
+    multiples, plain = {}, set()
+    for at, of in found.items():
+        j, sources = names[at], [names[i] for i in of.sources]
+        if len(sources) == 1 and len(forms[j]) == len(forms[sources[0]]) == 2:
+            ratios = np.log(columns[j]) - np.log(columns[sources[0]])
+            if np.nanstd(ratios) <= TOLERANCE * np.nanstd(np.log(columns[j])):
+                multiples[j] = sources[0]
+                continue
+        plain |= {j, *sources}
+    return multiples, plain
 
 
 def _forms(values, rows):
