@@ -215,9 +215,8 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         for which plain numbers and logarithms competed; by column whether logarithms were "chosen",
         the "margin" by which they make a cell not yet seen more probable, in nats, its
         "standard_error", and the share of "negative" numbers that plain numbers foretell; "n_rows"
-        and "row_steps" as above. Where "winner" is "multivariate_normal" or "multivariate_t",
-        columns that were chosen and have no zeros are plain in it all the same; in
-        "multivariate_log_normal" those that were not chosen are.
+        and "row_steps" as above. In families of whole rows it does not count which columns without
+        zeros were chosen; `logarithms_` has those that are logarithms.
     logarithms_ : ndarray of int
         The positions of the columns that are described by their logarithms.
     atoms_ : dict of int to ndarray
