@@ -84,10 +84,6 @@ class NumberCodec:
         """The numbers that are standardised; errors name the column by its label."""
         return values
 
-    def cells_of(self, numbers):
-        """Cells in float64 of numbers in the user's units, whatever they are."""
-        return (numbers - self.offset) / self.scale
-
     def missing(self, cells):
         return np.isnan(cells)
 
@@ -142,10 +138,6 @@ class LogarithmCodec(NumberCodec):
         if np.any(values <= 0):
             raise ValueError(f"{label} must hold numbers above 0, got {np.nanmin(values):g}.")
         return np.log(values)
-
-    def cells_of(self, numbers):
-        numbers = np.maximum(amounts(numbers, self.least), np.finfo(float).tiny)
-        return super().cells_of(np.log(numbers))
 
 
 def amounts(values, least):

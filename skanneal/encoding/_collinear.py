@@ -15,7 +15,7 @@ or four, of which a sum of several columns loses some.
 import numpy as np
 from scipy.linalg import qr
 
-from ._codecs import NumberCodec
+from ._codecs import NumberCodec, amounts
 
 TOLERANCE = 1e-3  # of a cell, in standard deviations of its column; more for cells farther out
 TOLERANCE_OF_QUERIES = 1e-2  # weights are estimated, and new rows may lie far from those of the fit
@@ -64,10 +64,16 @@ class CollinearCodec(NumberCodec):
 
     def value(self, columns, codecs):
         """The numbers that those of all columns give, in the user's units."""
-        cells = {
-            j: codecs[j].cells_of(np.asarray(columns[j], dtype=np.float64)) for j in self.sources
-        }
+        cells = {j: _cells_of(codecs[j], columns[j]) for j in self.sources}
         return self.codec.units.in_units(self.of(cells) * self.scale + self.offset)
+
+
+def _cells_of(codec, numbers):
+    """Cells in float64 of numbers in the user's units, whatever they are."""
+    numbers = np.asarray(numbers, dtype=np.float64)
+    if codec.of_logarithms:
+        numbers = np.log(np.maximum(amounts(numbers, codec.least), np.finfo(float).tiny))
+    return (numbers - codec.offset) / codec.scale
 
 
 def find_collinear(codecs, cells, columns):
