@@ -4,11 +4,11 @@ The candidates are the families that name columns of numbers as theirs (`default
 in turn describes the columns that were left to "auto"; all other columns stay in the model. The
 candidate that describes columns one by one takes logarithms of the columns that these describe
 better (_logarithms.py). Candidates that describe whole rows take plain numbers; one of them
-competes with logarithms, too, where these go better along a line (_box_cox.py). Chains of each
-candidate grow, and give rows that they have not seen a density (_contest.py). All densities are
-with respect to Lebesgue measure of the same columns, so they can be compared; rows that are at an
-atom, such as a zero among logarithms, are not judged. The competition may take a third of the time,
-half as much as the fit that follows.
+competes with logarithms, too, if those of all columns go better along a line (_box_cox.py). Chains
+of each candidate grow, and give rows that they have not seen a density (_contest.py). All densities
+are with respect to Lebesgue measure of the same columns, so they can be compared; rows that are at
+an atom, such as a zero among logarithms, are not judged. The competition may take a third of the
+time, half as much as the fit that follows.
 
 Where columns are partitioned, the candidates are those that views can divide, and chains have all
 columns in one view: whether numbers depend on each other within clusters shows there too.
@@ -106,13 +106,17 @@ def decide(
 
 
 def _of_rows(encoder, X):
-    """The columns that are logarithms where rows of them are described."""
-    table, open_amounts = open_table(X, "X", sparse=True), [*encoder.amounts]
-    columns = {
-        int(j): as_numbers(table.column(j), default_family("float")) for j in encoder.open_numbers
-    }
-    of = [j for j in columns_of_logarithms(columns) if j in open_amounts]
-    return Recoded.of(encoder, X, dict.fromkeys(of, family_of_logarithms(default_family("float"))))
+    """The columns of numbers as logarithms, if all of them are to be; else none.
+
+    Rows of logarithms and plain numbers were turned down: where they are more probable, their
+    chains take longer to agree."""
+    table, number = open_table(X, "X", sparse=True), default_family("float")
+    columns = {int(j): as_numbers(table.column(j), number) for j in encoder.open_numbers}
+    if not columns.keys() <= encoder.amounts.keys():
+        return NOTHING
+    if len(columns_of_logarithms(columns)) < len(columns):
+        return NOTHING
+    return Recoded.of(encoder, X, dict.fromkeys(columns, family_of_logarithms(number)))
 
 
 def _in_family(encoder, cells, columns, name, logarithms, of_rows):

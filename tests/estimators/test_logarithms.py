@@ -164,8 +164,6 @@ def test_logarithms_compete_for_whole_rows():
     assert evidence["winner"] == PLAIN and evidence["decided_by"] == "evidence"
     ahead = evidence["log_density"]
     assert ahead[PLAIN][-1] > 0.1 + ahead["multivariate_normal"][-1]
-    # rows of logarithms are as good, where these are independent
-    assert abs(ahead[PLAIN][-1] - ahead["multivariate_log_normal"][-1]) < 0.1
 
 
 # ---- what is said -------------------------------------------------------------------------------
