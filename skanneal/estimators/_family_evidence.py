@@ -84,18 +84,9 @@ def decide(
     encoder, cells = logarithms.among(own).put(encoder, cells)
     if earlier is None:
         if len(rivals) > 1:
-            task = (
-                encoder,
-                cells,
-                logarithms,
-                of_rows,
-                plan_of,
-                hyperparameters,
-                seed,
-                n_jobs,
-                limit,
-            )
-            evidence = choose_family(*task, rivals)
+            known = encoder, cells, logarithms, of_rows
+            task = plan_of, hyperparameters, seed, n_jobs, limit
+            evidence = choose_family(*known, *task, rivals)
         evidence = _with_logarithms(evidence, shown, encoder, rivals)
     if evidence is not None:
         winner, columns = evidence["winner"], encoder.open_numbers
@@ -111,9 +102,9 @@ def _of_rows(encoder, X):
     Rows of logarithms and plain numbers were turned down: where they are more probable, their
     chains take longer to agree."""
     table, number = open_table(X, "X", sparse=True), default_family("float")
-    columns = {int(j): as_numbers(table.column(j), number) for j in encoder.open_numbers}
-    if not columns.keys() <= encoder.amounts.keys():
+    if not set(encoder.open_numbers.tolist()) <= encoder.amounts.keys():
         return NOTHING
+    columns = {int(j): as_numbers(table.column(j), number) for j in encoder.open_numbers}
     if len(columns_of_logarithms(columns)) < len(columns):
         return NOTHING
     return Recoded.of(encoder, X, dict.fromkeys(columns, family_of_logarithms(number)))
@@ -276,10 +267,10 @@ def set_collinear_apart(encoder, exact, proper):
     label = encoder.names.label
     for j, codec in enumerate(encoder.codecs):
         if isinstance(codec, CollinearCodec):
-            names = [label(i) for i in (j, *codec.sources)]
-            codecs = codec.codec, *(encoder.codecs[i] for i in codec.sources)
-            of = ["the logarithm of " if own.of_logarithms else "" for own in codecs]
-            column, *others = map("".join, zip(of, names))
+            own = (j, codec.codec), *((i, encoder.codecs[i]) for i in codec.sources)
+            column, *others = [
+                f"the logarithm of {label(i)}" if of.of_logarithms else label(i) for i, of in own
+            ]
             warn(
                 f"{column} is a linear function of {', '.join(others)}: it is set apart, since the "
                 f"family {codec.given_family!r} has no density for it.",

@@ -162,8 +162,7 @@ def test_logarithms_compete_for_whole_rows():
     evidence = model.family_evidence_
     assert families(model) == {PLAIN: [2], LOGARITHMS: [0, 1]}
     assert evidence["winner"] == PLAIN and evidence["decided_by"] == "evidence"
-    ahead = evidence["log_density"]
-    assert ahead[PLAIN][-1] > 0.1 + ahead["multivariate_normal"][-1]
+    assert evidence["margin"] > 3.0 * evidence["standard_error"]
 
 
 # ---- what is said -------------------------------------------------------------------------------
@@ -225,8 +224,7 @@ def test_warm_start_keeps_the_logarithms(monkeypatch, estimator):
     X = np.c_[amounts(150), np.where(np.arange(150) < 5, 0.0, amounts(150, 1, 3)[:, 0])]
     model = fitted(X, estimator, warm_start=True, random_state=None)
     before, evidence = families(model), model.family_evidence_
-    assert before[WITH_ATOMS] == [2] and [0, 1] in before.values() and len(before) == 2
-    assert not before.keys() & {PLAIN}
+    assert before == {LOGARITHMS: [0, 1], WITH_ATOMS: [2]}
     monkeypatch.setattr(Contest, "double", None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
