@@ -52,12 +52,17 @@ class Form(NamedTuple):
     @classmethod
     def of(cls, numbers, log_slopes=0.0):
         """Standardise numbers, which are NaN where missing; they have slopes themselves."""
-        unit = np.nanmax(np.abs(numbers)) or 1.0  # squares of large numbers would overflow
-        numbers = numbers / unit
-        scale = np.nanstd(numbers) or 1.0
-        standardised = np.nan_to_num((numbers - np.nanmean(numbers)) / scale)
-        log_scale = np.log(scale) + np.log(unit)
-        return cls(standardised, np.nan_to_num(log_slopes - log_scale + 0.0 * numbers))
+        standardised, log_scale = _standardised(numbers)
+        slopes = log_slopes - log_scale + 0.0 * standardised
+        return cls(np.nan_to_num(standardised), np.nan_to_num(slopes))
+
+
+def _standardised(numbers):
+    """Numbers with the mean 0 and the variance 1, and the logarithm of their scale."""
+    unit = np.nanmax(np.abs(numbers)) or 1.0  # squares of large numbers would overflow
+    numbers = numbers / unit
+    scale = np.nanstd(numbers) or 1.0
+    return (numbers - np.nanmean(numbers)) / scale, np.log(scale) + np.log(unit)
 
 
 def columns_of_logarithms(columns):
@@ -95,11 +100,7 @@ def _determined(columns, forms):
     determine otherwise, and these."""
     names = list(columns)
     codec = NumberCodec(default_family("float"), 0.0, 1.0)
-    cells = []
-    for values in columns.values():
-        unit = np.nanmax(np.abs(values)) or 1.0
-        scale = np.nanstd(values / unit) or 1.0
-        cells.append((values / unit - np.nanmean(values / unit)) / scale)
+    cells = [_standardised(values)[0] for values in columns.values()]
     found = find_collinear([codec] * len(names), cells, range(len(names)))
     multiples, plain = {}, set()
     for at, of in found.items():
