@@ -95,7 +95,6 @@ class Encoder:
         indicators=(),
         proper=(),
         rounding=None,
-        words=(0,),
         dates="elapsed",
         decide=auto_family,
     ):
@@ -120,8 +119,6 @@ class Encoder:
             column of one value has a finite density.
         rounding : "auto", None or mapping of columns to steps, default=None
             Which numbers are rounded; see `Jitter`.
-        words : sequence of int, default=(0,)
-            The seed of the jitter.
         dates : {"elapsed", "periodic"}, default="elapsed"
             Whether dates have their periodic parts beside them.
         decide : callable, default=auto_family
@@ -147,7 +144,7 @@ class Encoder:
             raise sparse_error(name)
         self.indicators = np.unique(self.names.positions(indicators, "missing_indicator"))
         self.codecs, self.dtypes, noisy, exact = ([None] * self.n_columns for _ in range(4))
-        self.jitter, self.amounts = Jitter(rounding, self.names, words), {}
+        self.jitter, self.amounts = Jitter(rounding, self.names), {}
         if self.counts:
             family = chosen[self.counts[0]]
             rows, dtypes = CountRowCodec.read(table, self.counts, name, family)

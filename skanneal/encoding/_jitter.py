@@ -1,9 +1,9 @@
 """Which columns of a fit are rounded, and the noise that replaces the lost digits.
 
-The noise of the k-th rounded column is a stream of its own, made of the fit's seed and of k, with
-one number for each row: it is the same for all chains, and neither gaps nor columns that are not
-rounded move it. Queries are not jittered: a rounded value is scored as it stands, in the middle of
-its interval.
+The noise of the k-th rounded column is a stream of its own, with one number for each row: it is the
+same in every fit, whatever its seed, and neither gaps nor columns that are not rounded move it. So
+fits of a table that differ in their seed have the same cells. Queries are not jittered: a rounded
+value is scored as it stands, in the middle of its interval.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -15,6 +15,8 @@ import numpy as np
 
 from ._rounding import TOLERANCE, find_lattice, lattice_of, nearest_of
 
+SEED = tuple(b"rounded")  # such as nobody's own numbers are drawn from
+
 
 class Jitter:
     """The lattices of a table's rounded columns.
@@ -25,8 +27,6 @@ class Jitter:
         "auto" finds the steps; None takes no column for rounded. With a mapping, None for a step
         says that the column is not rounded, and columns left out are as with "auto".
     names : ColumnNames
-    words : sequence of int
-        The seed.
 
     Attributes
     ----------
@@ -35,8 +35,8 @@ class Jitter:
         Of each rounded column the numbers that several rows of the fit have, ascending.
     """
 
-    def __init__(self, rounding, names, words):
-        self.names, self.words = names, tuple(words)
+    def __init__(self, rounding, names):
+        self.names = names
         self.lattices, self.recurring = {}, {}
         self.auto = rounding is not None
         self.given = {}
@@ -70,7 +70,7 @@ class Jitter:
         """The numbers of a column of the fit, with the noise that they got there."""
         if j not in self.lattices:
             return numbers
-        seed = np.random.SeedSequence([*self.words, list(self.lattices).index(j)])
+        seed = np.random.SeedSequence([*SEED, list(self.lattices).index(j)])
         uniforms = np.random.Generator(np.random.PCG64(seed)).random(len(numbers))
         return self.lattices[j].jittered(numbers, uniforms, lowest)
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._native._types import Hyperparameters, Seed, TableLike
 from ..families import reads_sparse
 from ..likelihoods import LIKELIHOODS, Likelihood
-from ..parallel import InterruptNote, OfFit, OfReading, TimeLimit, seed_below, spawn_seeds
+from ..parallel import InterruptNote, OfFit, TimeLimit, spawn_seeds
 from ..schedules import AcceleratedSchedule, PriorGibbs
 from ..sharded._chain import STAGES, ShardedRun
 from ..sharded._clusters import ShardedClusters
@@ -324,11 +324,8 @@ class AcceleratedDPMixture(MembershipMixin, BaseTable, BaseChains):
         with self._all_or_nothing():
             n_shards = 1 if algorithm in ONE_SHARD else self.n_shards
             proposes = algorithm in ("accelerated", "importance")
-            reading = self._seed(OfFit.READING)
-            words = self._jitter_words(seed_below(reading, OfReading.JITTER))
-            seed = seed_below(reading, OfReading.FAMILIES)
-            decide = partial(self._decided, seed=seed, limit=limit, names=list(NUMBERS))
-            data = read(self, X, n_shards, proposes, words, decide)
+            decide = partial(self._decided, limit=limit, names=list(NUMBERS))
+            data = read(self, X, n_shards, proposes, decide)
             collapsed = algorithm == "collapsed"
             law = self._law_of(data.identity | {"whether algorithm is 'collapsed'": collapsed})
             grids = self._prior_grids(data.shards.n_rows)

@@ -23,7 +23,7 @@ from ..encoding import (
 )
 from ..families import FAMILIES, candidates, reads_sparse
 from ..moves import MOVES
-from ..parallel import InterruptNote, OfChain, OfReading, TimeLimit, say, seed_below
+from ..parallel import InterruptNote, TimeLimit, say
 from ..partition_priors import PARTITION_PRIORS
 from ..predictive._loo import chain_weights
 from ..predictive._margins import Margins
@@ -85,7 +85,7 @@ class BaseAnnealed(BaseTable, BaseChains):
         check_schedule(schedule, limit, moves)
         with self._all_or_nothing(None if auto and not limit else 1):
             seeds, of_start = self._seeds()
-            encoder, cells = self._read(X, seed_below(of_start, OfReading.JITTER))
+            encoder, cells = self._read(X)
             table = encoder.table(cells.noisy)
             check_gaps(schedule, encoder, table)
             schedule = self._started(schedule, table.n_rows)
@@ -106,9 +106,8 @@ class BaseAnnealed(BaseTable, BaseChains):
                     **self._running(priors, table.n_rows),
                 )
 
-            seed = seed_below(seeds[0], OfChain.FAMILIES)
             encoder, decided, evidence = self._decided(
-                encoder, X, cells, plan_of, self.hyperparameters, seed, limit
+                encoder, X, cells, plan_of, self.hyperparameters, limit
             )
             n_kept = table.n_columns - encoder.apart.n_indicators
             if decided is not cells or len(encoder.apart.kept) < n_kept:
@@ -169,8 +168,8 @@ class BaseAnnealed(BaseTable, BaseChains):
             prepared = spread_centres(*prepared, encoder.table_families)
         return *prepared, {}
 
-    def _read(self, X, seed):
-        """The encoder fitted to a table, and its TrainingCells; the seed is the jitter's."""
+    def _read(self, X):
+        """The encoder fitted to a table, and its TrainingCells."""
         encoder = Encoder()
         cells = encoder.fit_encode(
             self,
@@ -179,7 +178,6 @@ class BaseAnnealed(BaseTable, BaseChains):
             indicators=self._indicators(),
             proper=with_bounds(self.hyperparameters),
             rounding=self.rounding,
-            words=self._jitter_words(seed),
             dates=self.dates,
             decide=atoms_or_auto if self.margins == "data" else auto_family,
         )

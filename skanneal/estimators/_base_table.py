@@ -83,18 +83,12 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
 
     # ---- parts of fit ---------------------------------------------------------------------------
 
-    def _jitter_words(self, seed):
-        """The seed of the noise in rounded cells: of a fit that goes on, the earlier one's."""
-        if self._goes_on and self._encoder is not None:
-            return self._encoder.jitter.words
-        return seed.generate_state(4).tolist()
-
-    def _decided(self, encoder, X, cells, plan_of, hyperparameters, seed, limit, names=None):
+    def _decided(self, encoder, X, cells, plan_of, hyperparameters, limit, names=None):
         """Return the encoder, its cells and the evidence; see `decide`. The encoder has the
         families of the best evidence, or of the fit that this one goes on, without the columns that
         these cannot describe."""
         earlier = getattr(self, "family_evidence_", None) if self._goes_on else None
-        task = encoder, X, cells, plan_of, hyperparameters, seed, self.n_jobs, limit
+        task = encoder, X, cells, plan_of, hyperparameters, self.n_jobs, limit
         encoder, cells, evidence = decide(*task, names, self._rivals(), earlier)
         encoder, cells = with_logarithms(encoder, X, cells, self._of_logarithms)
         if evidence is not None and self.verbose:

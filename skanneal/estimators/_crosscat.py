@@ -16,7 +16,7 @@ from .._native._types import Hyperparameters, Seed, TableLike
 from ..chains._linked import link_draws
 from ..families import FAMILIES
 from ..moves import COLUMN_MOVES, MOVES
-from ..parallel import OfReading, run_tasks, seeds_below
+from ..parallel import OfStart, run_tasks, seeds_below
 from ..partition_priors import PARTITION_PRIORS
 from ..predictive._crosscat import CrossCatQueries
 from ..predictive._draws import CrossCatDraw, largest_view, shown_views
@@ -432,7 +432,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     def _finished(self, results, plan, of_start, limit):
         if not self.linked_views:
             return results, False
-        seeds = seeds_below(of_start, OfReading.LINKS, self.n_chains)
+        seeds = seeds_below(of_start, OfStart.LINKS, self.n_chains)
         tasks = [(plan.table, of["draws"], seeds[of["number"]], limit) for of in results]
         draws, interrupted = run_tasks(link_draws, tasks, n_jobs=self.n_jobs)
         if interrupted:  # draws with and without links would contradict each other

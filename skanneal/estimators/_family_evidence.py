@@ -34,6 +34,7 @@ MOST_COLUMNS = 100  # more are not tried in row families: a row step costs their
 FIRST_ROWS, MOST_ROWS = 100, 16_384  # a chain sees so many at first, and at most
 ROWS_PER_COLUMN = 10  # at first: covariances show their worth only if there are as many
 SHARE_OF_TIME = 1 / 3  # of a fit's time limit, which the competition may take
+SEED = np.random.SeedSequence([*b"families"])  # such as nobody's own numbers are drawn from
 
 
 def decide(
@@ -42,7 +43,6 @@ def decide(
     cells,
     plan_of,
     hyperparameters,
-    seed,
     n_jobs,
     limit,
     names=None,
@@ -53,7 +53,7 @@ def decide(
 
     Parameters
     ----------
-    encoder, X, cells, plan_of, hyperparameters, seed, n_jobs, limit, names
+    encoder, X, cells, plan_of, hyperparameters, n_jobs, limit, names
         As of `choose_family`. With names no column is described by logarithms.
     rivals : list of str or None, default=None
         The candidates where no names are given; None is all families that name columns of numbers
@@ -77,7 +77,7 @@ def decide(
         logarithms = Recoded.of(encoder, X, _logarithms_of(earlier, encoder))
     elif names is None:
         end = limit.part(SHARE_OF_TIME if len(rivals) < 2 else SHARE_OF_TIME / 2)
-        own = seed_below(seed, OfFamilies.LOGARITHMS)
+        own = seed_below(SEED, OfFamilies.LOGARITHMS)
         task = encoder, X, cells, plan_of, hyperparameters, own, n_jobs, end
         logarithms, shown = choose_logarithms(*task)
     own = np.setdiff1d([*logarithms.codecs], encoder.open_numbers)  # those with many atoms
@@ -85,7 +85,7 @@ def decide(
     if earlier is None:
         if len(rivals) > 1:
             known = encoder, cells, logarithms, of_rows
-            task = plan_of, hyperparameters, seed, n_jobs, limit
+            task = plan_of, hyperparameters, n_jobs, limit
             evidence = choose_family(*known, *task, rivals)
         evidence = _with_logarithms(evidence, shown, encoder, rivals)
     if evidence is not None:
@@ -134,7 +134,7 @@ def with_logarithms(encoder, X, cells, columns):
 
 
 def choose_family(
-    encoder, cells, logarithms, of_rows, plan_of, hyperparameters, seed, n_jobs, limit, names=None
+    encoder, cells, logarithms, of_rows, plan_of, hyperparameters, n_jobs, limit, names=None
 ):
     """Choose the family of the columns of numbers that were left to "auto" by the evidence.
 
@@ -152,7 +152,6 @@ def choose_family(
         ``plan_of(encoder, table)`` returns the `ChainPlan` of a fit.
     hyperparameters : "infer" or mapping of str to values
         As the estimators take it.
-    seed : SeedSequence
     n_jobs : int or None
         Chains that run at a time.
     limit : TimeLimit
@@ -196,11 +195,9 @@ def choose_family(
         plans[name] = plan_of(encoders[name], table)
     end = limit.part(SHARE_OF_TIME)
     judge = functools.partial(of_whole_rows, columns=zeros)
-    seeds = [seed_below(seed, purpose) for purpose in (OfFamilies.ORDER, OfFamilies.CHAINS)]
+    seeds = [seed_below(SEED, purpose) for purpose in (OfFamilies.ORDER, OfFamilies.CHAINS)]
     contest = Contest(encoders, plans, judge, least, MOST_ROWS, seeds, n_jobs, end)
-    order = _order(contest)
-    while not order.settled and contest.double():
-        order = _order(contest)
+    order = contest.decided()
     if not contest.judged:
         return _evidence(columns, names[0], "max_time, which left no time to compete")
     nearest = min(order.leads)
@@ -236,12 +233,6 @@ def of_whole_rows(reached, encoder, table, seed, columns):
     for place in encoder.apart.places(columns)[1]:
         densities[np.isin(table.column(place), table.atoms[place])] = np.nan
     return densities
-
-
-def _order(contest):
-    """The Order of the candidates by the rows that all of them judge."""
-    all_judge = [~np.isnan(of_stage).any(axis=(0, 1)) for of_stage in contest.judged]
-    return contest.order([of[:, :, rows] for of, rows in zip(contest.judged, all_judge)])
 
 
 def set_collinear_apart(encoder, exact, proper):

@@ -35,9 +35,9 @@ import numpy as np
 from ..encoding import NOTHING, Recoded
 from ..parallel import OfLogarithms, seed_below
 from ..summary._lead import Lead
-from ._contest import FOLDS, MOST_JUDGED, TRIFLE, Contest
+from ._contest import FIRST_FOLDS, FOLDS, MOST_JUDGED, TRIFLE, Contest
 
-FEWEST_ROWS = 2 * FOLDS
+FEWEST_ROWS, FEW_ROWS = 2 * FOLDS, 400  # in a smaller table than that every cell is judged
 EXPECTED = 3.0  # of which there is none by chance with probability exp(-3), 5 %
 MOST_ROWS = 1000  # a chain sees no more: they show what shape a column has
 SWEEPS = 8  # of a chain; families have twice as many, but a column's shape shows early
@@ -95,9 +95,9 @@ def choose_logarithms(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs,
             plans[name] = plan_of(encoders[name], table)
         judge = functools.partial(of_cells, columns=[*recoded.codecs])
         seeds = [seed_below(seed, purpose) for purpose in purposes]
-        sizes = MOST_ROWS, MOST_ROWS
-        contest = Contest(encoders, plans, judge, *sizes, seeds, n_jobs, end, SWEEPS)
-        return _figures(contest, recoded) if contest.double() else None
+        task = encoders, plans, judge, MOST_ROWS, MOST_ROWS, seeds, n_jobs, end
+        contest = Contest(*task, SWEEPS, FOLDS if len(rows) < FEW_ROWS else FIRST_FOLDS)
+        return _figures(contest, recoded) if contest.next_stage() else None
 
     shown = compare(encoder, cells, recoded, OfLogarithms.ORDER, OfLogarithms.CHAINS)
     if shown is None:
@@ -118,8 +118,8 @@ def choose_logarithms(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs,
 def _figures(contest, recoded):
     """What a contest of some columns says of them."""
     (n_rows,), (said,) = contest.sizes, contest.judged
-    negative = said[0, :, :, 1].mean(axis=(0, 1))
-    densities = np.moveaxis(said[:, :, :, 0], -1, 0)
+    negative = said[0, :, 1].mean(axis=0)
+    densities = np.moveaxis(said[:, :, 0], -1, 0)
     leads = [_lead(contest, of_column) for of_column in densities]
     several = ~np.array([_single_zero(recoded.codecs[j], recoded.noisy[j]) for j in recoded.codecs])
     foretold = several & (negative > min(TRIFLE, EXPECTED / n_rows))
@@ -171,11 +171,11 @@ def _bends(codec, cells):
 
 def _lead(contest, densities):
     """The Lead of logarithms over numbers, by the cells of a column that both judge, of densities
-    of shape (2, n_chains, n_judged); nan if these are too few."""
-    both = ~np.isnan(densities).any(axis=(0, 1))
+    of shape (2, n_judged); nan if these are too few."""
+    both = ~np.isnan(densities).any(axis=0)
     if np.count_nonzero(both) < FEWEST_ROWS:
         return Lead(np.nan, np.nan)
-    order = contest.order([densities[:, :, both]])
+    order = contest.order([densities])
     (lead,) = order.leads
     return lead if order.leader == 1 else -lead
 

@@ -17,7 +17,7 @@ _ENTROPY_WORDS = 4  # of 32 bits: SeedSequence draws as many from the operating 
 class OfFit(IntEnum):
     """Below a `random_state`, after the seeds of the chains.
 
-    START is for what comes before the first sweep: strata, noise in rounded cells, first labels.
+    START is for what comes before the first sweep: strata, first labels.
     """
 
     START = 0
@@ -25,21 +25,17 @@ class OfFit(IntEnum):
     INFORMATION = 2
     POINT = 3
     IMPUTATIONS = 4
-    READING = 5
     TABLES = 6
     MEMBERS = 7
     CORE = 8
     REGRESSION = 9
 
 
-class OfReading(IntEnum):
-    """Below the seed of what reads a table. On subsamples the first chain's FAMILIES is used.
-
-    Chains whose draws' views are linked have those from LINKS on.
+class OfStart(IntEnum):
+    """Below the seed of what comes before the first sweep. Chains whose draws' views are linked
+    have those from LINKS on.
     """
 
-    JITTER = 0
-    FAMILIES = 1
     LINKS = 2
 
 
@@ -50,13 +46,12 @@ class OfChain(IntEnum):
     particles those from PARTICLES on. Rivals have those from RIVALS on.
     """
 
-    FAMILIES = 0  # of the first chain
     MENDING = ISLAND = 1
     RIVALS = PARTICLES = 2
 
 
 class OfFamilies(IntEnum):
-    """Below the seed of the choice of families."""
+    """Below the seed of the choice of families, which is the same in every fit."""
 
     ORDER = 0
     CHAINS = 1

@@ -131,7 +131,7 @@ def is_conjugate(likelihood):
     return likelihood.conjugate
 
 
-def read(estimator, X, n_shards, proposes, words, decide):
+def read(estimator, X, n_shards, proposes, decide):
     """Check and encode X, and deal it to shards.
 
     Parameters
@@ -142,8 +142,6 @@ def read(estimator, X, n_shards, proposes, words, decide):
     n_shards : int
     proposes : bool
         Whether the algorithm makes atoms from rows.
-    words : sequence of int
-        The seed of the noise in rounded cells.
     decide : callable
         ``decide(encoder, X, cells, plan_of, hyperparameters)`` returns an encoder whose columns
         have the family of the best evidence, their cells, and the evidence.
@@ -167,7 +165,7 @@ def read(estimator, X, n_shards, proposes, words, decide):
     if parts is not None:
         parts.check(LIKELIHOODS[name].checked_rows)
     given = _by_family(estimator.hyperparameters, name)
-    encoder, cells = _encoded(estimator, name, first, source, with_bounds(given), words)
+    encoder, cells = _encoded(estimator, name, first, source, with_bounds(given))
     refuse_gaps(encoder, cells.exact)
     evidence = None
     if source is None:
@@ -228,7 +226,7 @@ def _by_family(hyperparameters, name):
     return {family_of(name): given[name]} if name in given else {}
 
 
-def _encoded(estimator, name, X, source, proper, words):
+def _encoded(estimator, name, X, source, proper):
     """Return an encoder fitted to X, and the TrainingCells.
 
     Where X is only the head of a source, a column that varies in the rest is not set apart, and
@@ -247,7 +245,6 @@ def _encoded(estimator, name, X, source, proper, words):
         families,
         proper=proper,
         rounding=rounding,
-        words=words,
         decide=lambda column: default_family("float"),
     )
     constants = encoder.apart.constants

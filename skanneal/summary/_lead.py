@@ -30,19 +30,24 @@ class Lead(NamedTuple):
     error: float
 
     @classmethod
-    def of(cls, differences, of_chains=None):
+    def of(cls, differences, folds=None):
         """Return the lead that differences show.
 
         Parameters
         ----------
         differences : array of shape (n_rows,)
             Of the log densities of rows that both models give.
-        of_chains : array of shape (n_chains,) or None, default=None
-            Mean differences of single chains, if each model is an average over several.
+        folds : int array of shape (n_rows,) or None, default=None
+            Rows of one number are judged by the same chains. What differs between chains makes the
+            means of folds differ by more than rows alone would: the larger error counts.
         """
         variance = np.var(differences) / len(differences)
-        if of_chains is not None and len(of_chains) > 1:
-            variance += np.var(of_chains, ddof=1) / len(of_chains)
+        if folds is not None:
+            numbers, sizes = np.unique(folds, return_counts=True)
+            means = [np.mean(differences[folds == number]) for number in numbers]
+            if len(numbers) > 1:
+                of_folds = np.average(np.square(means - np.mean(differences)), weights=sizes)
+                variance = max(variance, of_folds / (len(numbers) - 1))
         return cls(float(np.mean(differences)), math.sqrt(variance))
 
     def __neg__(self):

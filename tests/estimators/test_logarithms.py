@@ -214,7 +214,7 @@ def test_some_tables_cost_nothing(monkeypatch, X, parameters):
 
 
 def test_without_time_numbers_stay_plain(monkeypatch):
-    monkeypatch.setattr(Contest, "double", lambda self: False)
+    monkeypatch.setattr(Contest, "next_stage", lambda self: False)
     assert families(fitted(amounts(), max_time=1.0)) == {PLAIN: [0, 1]}
 
 
@@ -225,7 +225,7 @@ def test_warm_start_keeps_the_logarithms(monkeypatch, estimator):
     model = fitted(X, estimator, warm_start=True, random_state=None)
     before, evidence = families(model), model.family_evidence_
     assert before == {LOGARITHMS: [0, 1], WITH_ATOMS: [2]}
-    monkeypatch.setattr(Contest, "double", None)
+    monkeypatch.setattr(Contest, "next_stage", None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(X)
@@ -252,9 +252,9 @@ def test_a_column_is_encoded_anew_with_the_same_noise():
     """Whatever other column is rounded, too."""
     X = np.round(30.0 * amounts(80, 3)) + 1.0
     encoder, named = Encoder(), Encoder()
-    cells = encoder.fit_encode(AnnealedDPMixture(), X, rounding="auto", words=(7,))
+    cells = encoder.fit_encode(AnnealedDPMixture(), X, rounding="auto")
     of_logarithms = named.fit_encode(
-        AnnealedDPMixture(), X, {LOGARITHMS: [1]}, rounding="auto", words=(7,)
+        AnnealedDPMixture(), X, {LOGARITHMS: [1]}, rounding="auto"
     )
     recoded = Recoded.of(encoder, X, {1: LOGARITHMS})
     for ours, theirs in zip((recoded.noisy, recoded.exact), of_logarithms):

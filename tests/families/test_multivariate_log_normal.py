@@ -212,7 +212,7 @@ def test_rows_of_logarithms_are_kept_by_a_warm_start(monkeypatch):
     model = AnnealedDPMixture(warm_start=True).fit(correlated(200))
     before, evidence = model.families_, model.family_evidence_
     assert list(before) == [NAME]
-    monkeypatch.setattr(Contest, "double", None)
+    monkeypatch.setattr(Contest, "next_stage", None)
     model.fit(correlated(200))
     assert list(model.families_) == [NAME] and model.family_evidence_ is evidence
 

@@ -9,12 +9,27 @@ from skanneal.summary._lead import Lead, errors_for
 PLAYS = 20_000
 
 
-def test_mean_and_error_are_those_of_the_rows_and_of_the_chains():
-    rows, chains = np.array([0.0, 1.0, 2.0, 5.0]), np.array([1.0, 4.0])
+def test_mean_and_error_are_those_of_the_rows_or_of_the_folds():
+    rows = np.array([0.0, 1.0, 2.0, 5.0])
+    apart, alike = np.array([0, 0, 1, 1]), np.array([3, 0, 0, 3])
     assert Lead.of(rows) == pytest.approx((2.0, np.sqrt(3.5 / 4)))
-    assert Lead.of(rows, chains) == pytest.approx((2.0, np.sqrt(3.5 / 4 + 4.5 / 2)))
-    assert Lead.of(rows, chains[:1]) == Lead.of(rows)  # one chain says nothing of chains
+    assert Lead.of(rows, apart) == pytest.approx((2.0, np.sqrt((1.5**2 + 1.5**2) / 2)))
+    assert Lead.of(rows, alike) == Lead.of(rows)  # folds' means differ by less than rows do
+    assert Lead.of(rows, np.zeros(4, int)) == Lead.of(rows)  # one fold says nothing of chains
     assert -Lead(1.0, 0.5) == Lead(-1.0, 0.5)
+
+
+@pytest.mark.parametrize(("n_folds", "luck"), [(4, 0.0), (4, 1.0), (4, 0.2)])
+def test_the_error_has_what_chains_bring(n_folds, luck):
+    """On average it is no smaller than the standard deviation of the mean; that of rows is."""
+    rng = np.random.default_rng(n_folds)
+    folds = np.repeat(np.arange(n_folds), 25)
+    plays = rng.normal(size=(4000, 100)) + luck * rng.normal(size=(4000, n_folds))[:, folds]
+    spread = plays.mean(axis=1).std()
+    errors = np.array([[Lead.of(play, of).error for of in (folds, None)] for play in plays[:1000]])
+    with_folds, of_rows = np.sqrt(np.square(errors).mean(axis=0))
+    assert spread * 0.97 < with_folds < 1.25 * spread
+    assert luck == 0.0 or of_rows < 0.95 * spread
 
 
 def test_the_line_goes_through_both_points():
