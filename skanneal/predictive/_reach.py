@@ -89,7 +89,7 @@ def sample_within(reach, view, missing, at, bit_generator, table):
         if not left.any():
             break
         rows, masks = rows[left], [mask[left] for mask in again]
-    near = ~_far(reach, table, len(at))
+    near = ~far_rows(reach, _known(reach, table), len(at), atoms)
     for j, cells in found.items():
         empty = np.flatnonzero(missing[j])
         own = cells[empty]
@@ -99,12 +99,28 @@ def sample_within(reach, view, missing, at, bit_generator, table):
         yield j, empty, own
 
 
-def _far(reach, table, n):
-    """Which of n rows have known cells out of reach, those of a table or of its one row."""
+def _known(reach, table):
+    """The cells of a table in columns that have a reach, nan where missing; none without one."""
+    if table is None:
+        return {}
+    columns = {j: table.column(j).astype(np.float64) for j in reach}
+    return {j: np.where(table.missing(j), np.nan, cells) for j, cells in columns.items()}
+
+
+def far_rows(reach, columns, n, atoms):
+    """Which rows have known cells out of reach: bool array of shape (n,).
+
+    Parameters
+    ----------
+    reach : mapping of int to (float, float)
+    columns : mapping of int to float64 array of shape (n,) or (1,)
+        By column the cells, nan where missing; of one row, if it stands for all.
+    n : int
+    atoms : sequence of arrays
+        Of each column.
+    """
     far = np.zeros(n, dtype=bool)
-    for j, (low, high) in reach.items() if table is not None else ():
-        cells = table.column(j).astype(np.float64)
-        with np.errstate(invalid="ignore"):
-            out = ((cells < low) | (cells > high)) & ~np.isin(cells, table.atoms[j])
-        far |= out & ~table.missing(j)
+    for j in reach.keys() & columns.keys():
+        (low, high), cells = reach[j], columns[j]
+        far |= ((cells < low) | (cells > high)) & ~np.isin(cells, atoms[j])
     return far

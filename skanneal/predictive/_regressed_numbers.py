@@ -27,6 +27,7 @@ from ..parallel import OfTurn, seed_below
 from ._links import choose
 from ._normal_regressions import Components, Prior
 from ._parameters import log_dirichlet
+from ._reach import far_rows
 
 N_BEFORE = 20  # steps of the sampler before the first draw of a chain
 N_AFTER = 5  # for each imputation, after the step of its draw
@@ -194,9 +195,12 @@ class RegressedNumbers:
         law = self._later(self.laws[at], self._priors[at], N_AFTER, of_fit, generator)
         cells, z = self._numbers(queries, columns), self.levels.indicators(known)
         whole, _ = self._drawn(law, cells, known, z, generator)
+        atoms = queries.encoder.table_schema.atoms
+        own = dict(zip(self.places.tolist(), cells.T))
+        near = ~far_rows(queries.reach, own, len(cells), atoms)
         for i, place in enumerate(self.places):
             if place in queries.reach:
-                whole[:, i] = np.clip(whole[:, i], *queries.reach[place])
+                whole[near, i] = np.clip(whole[near, i], *queries.reach[place])
         return self._answer(queries, columns, whole, rounded=True)
 
     def _prior(self, draw, whole):

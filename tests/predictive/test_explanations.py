@@ -143,7 +143,8 @@ def test_a_gap_may_be_to_blame(margins):
     X = on_working_days()
     X.loc[3, "a"] = X.loc[[20, 40, 60], "one"] = np.nan
     for indicators, blamed in ((["a", "one"], {3: "a", 20: "one", 40: "one", 60: "one"}), ((), {})):
-        model = CrossCatPY(**QUICK, missing_indicator=indicators, margins=margins).fit(X)
+        chains = QUICK | {"n_chains": 4}
+        model = CrossCatPY(**chains, missing_indicator=indicators, margins=margins).fit(X)
         frame = model.explain_outliers(X, n=16, n_cells=3)
         odd = frame[(frame["excess"] > 2.5) & frame["value"].isna()]
         assert odd["column"].to_dict() == blamed

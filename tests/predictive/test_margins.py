@@ -432,13 +432,13 @@ def test_a_row_that_is_a_component_is_not_drawn_again():
     at = np.tile(odd, (101, 1))
     at[:, 3] += np.linspace(-0.5, 0.5, 101)
     share = np.exp(model.score_samples(at, given=[0, 1, 2])).mean()
-    assert np.mean(drawn == 90.0) == pytest.approx(share, abs=0.03) and share < 0.15
+    assert np.mean(drawn == 90.0) == pytest.approx(share, abs=0.05) and share < 0.15
     row = np.append(odd[:3], np.nan)[None]
     spread, several = (
         model.impute(row, return_std=True)[1][0, 3],
-        model.impute(row, n_imputations=100),
+        model.impute(row, n_imputations=400),
     )
-    assert np.std([of[0, 3] for of in several]) == pytest.approx(spread, rel=0.4)
+    assert np.std([of[0, 3] for of in several]) == pytest.approx(spread, rel=0.5)
 
 
 @pytest.mark.parametrize("seed", range(3))

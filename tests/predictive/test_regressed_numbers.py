@@ -163,3 +163,20 @@ def test_the_model_that_a_user_gives_is_not_corrected():
     _, gappy = groups(80)
     imputer = CrossCatImputer(AnnealedDPMixture(n_chains=1, random_state=0)).fit(gappy)
     pd.testing.assert_frame_equal(imputer.transform(gappy), imputer.estimator_.impute(gappy))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_amounts_that_go_with_one_far_away_are_far_away():
+    """Others are within reach of those of the fit, and next to none of them is at its end."""
+    rng = np.random.default_rng(5)
+    logs = rng.normal(size=(200, 1)) + 0.4 * rng.normal(size=(200, 2))
+    frame = pd.DataFrame(np.exp(logs), columns=["x", "y"])
+    frame["side"] = rng.choice(["a", "b"], 200)
+    frame.loc[::9, "y"] = np.nan
+    frame.loc[::13, "side"] = None
+    imputer = CrossCatImputer(random_state=0).fit(frame)
+    largest = frame["x"].max()
+    new = pd.DataFrame({"x": [1e4 * largest, largest], "y": np.nan, "side": "a"})
+    far, near = np.array([of["y"] for of in imputer.imputations(new, 20)]).T
+    assert np.log(far).mean() > np.log(1e3 * largest) and (far > 0.0).all()
+    assert (near < 20.0 * frame["y"].max()).all()
