@@ -143,7 +143,7 @@ def test_a_gap_may_be_to_blame(margins):
     X = on_working_days()
     X.loc[3, "a"] = X.loc[[20, 40, 60], "one"] = np.nan
     for indicators, blamed in ((["a", "one"], {3: "a", 20: "one", 40: "one", 60: "one"}), ((), {})):
-        chains = QUICK | {"n_chains": 4}
+        chains = QUICK | {"n_chains": 2}
         model = CrossCatPY(**chains, missing_indicator=indicators, margins=margins).fit(X)
         frame = model.explain_outliers(X, n=16, n_cells=3)
         odd = frame[(frame["excess"] > 2.5) & frame["value"].isna()]
