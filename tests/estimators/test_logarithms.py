@@ -253,9 +253,7 @@ def test_a_column_is_encoded_anew_with_the_same_noise():
     X = np.round(30.0 * amounts(80, 3)) + 1.0
     encoder, named = Encoder(), Encoder()
     cells = encoder.fit_encode(AnnealedDPMixture(), X, rounding="auto")
-    of_logarithms = named.fit_encode(
-        AnnealedDPMixture(), X, {LOGARITHMS: [1]}, rounding="auto"
-    )
+    of_logarithms = named.fit_encode(AnnealedDPMixture(), X, {LOGARITHMS: [1]}, rounding="auto")
     recoded = Recoded.of(encoder, X, {1: LOGARITHMS})
     for ours, theirs in zip((recoded.noisy, recoded.exact), of_logarithms):
         np.testing.assert_array_equal(ours[1], theirs[1])
