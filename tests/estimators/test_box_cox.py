@@ -116,6 +116,7 @@ def filled(X, monkeypatch=None, **options):
 
 
 @pytest.mark.parametrize("levels", [False, True])
+@pytest.mark.few(1)
 def test_amounts_are_filled_by_their_logarithms(monkeypatch, levels):
     logs = 1.8 * related(5, d=4)
     frame = pd.DataFrame(np.exp(logs), columns=list("abcd"))

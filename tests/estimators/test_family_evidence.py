@@ -393,10 +393,11 @@ def test_a_move_that_views_of_covariances_do_not_have():
         {"partition_prior": "finite"},
         {"missing_indicator": [1]},
         {"margins": "data"},
-        {"max_time": 30.0},
+        {"max_time": 8.0},
         {"view_concentration": 1.0, "discount": 0.0},
     ],
 )
+@pytest.mark.few(2)
 def test_views_of_covariances_beside_other_options(parameters):
     """Two lines and a level: each line is a view of its own, or part of one."""
     rng = np.random.default_rng(0)
@@ -422,6 +423,7 @@ def test_candidates_are_of_one_sort_of_cell():
 
 
 @pytest.mark.parametrize("estimator", [AnnealedDPMixture, PermutationDPMixture, CrossCatPY])
+@pytest.mark.few(1)
 def test_evidence_is_a_function_of_the_table(estimator):
     """Whatever the seed, and however many chains run at a time."""
     X = np.c_[correlated(150), np.exp(correlated(150, 1))]

@@ -137,6 +137,7 @@ def test_a_day_of_the_week_may_be_to_blame(estimator, margins):
 
 
 @pytest.mark.parametrize("margins", ["model", "data"])
+@pytest.mark.few(1)
 def test_a_gap_may_be_to_blame(margins):
     """One missing cell where an indicator tells, and gaps of a column that is set apart; the
     control: without indicators none of them is."""

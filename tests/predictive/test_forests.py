@@ -450,6 +450,7 @@ def amounts(request):
     return fit_of_amounts(request.param)
 
 
+@pytest.mark.few(1)
 def test_density_and_atoms_add_up_to_one(amounts):
     """Of the first amount, given the level and whether the other is 0."""
     at = np.r_[np.geomspace(1e-12, 1e-3, 2000), np.linspace(1e-3, 60.0, 60_000)]

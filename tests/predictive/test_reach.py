@@ -151,6 +151,7 @@ def test_components_keep_their_shares():
 
 @pytest.mark.parametrize("margins", ["model", "data"])
 @pytest.mark.parametrize("estimator", [AnnealedDPMixture, CrossCatPY, PermutationDPMixture])
+@pytest.mark.few(2)
 def test_amounts_have_means(estimator, margins):
     """Beside zeros and levels, where a forest binds outcomes, and in gaps; a control without."""
     rng = np.random.default_rng(11)

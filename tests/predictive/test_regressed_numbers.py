@@ -62,6 +62,7 @@ def filled():
 
 
 @pytest.mark.parametrize("strategy", ["mean", "mode", "sample"])
+@pytest.mark.few(1)
 def test_fills_go_by_the_level(filled, strategy):
     """Where the level is known; the model of numbers by itself does not know it."""
     frame, gappy, imputer = filled
