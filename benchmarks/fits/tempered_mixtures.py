@@ -86,7 +86,7 @@ def plan_of(X, seed):
     )
     fitted(model, X)
     encoder, moves = model._encoder, model._resolve_moves()
-    table = encoder.table(model.set_params(warm_start=True)._read(X)[1].noisy)
+    table = encoder.table(model._read(X)[1].noisy)
     hyper, grids, _ = model._prepared(encoder, table, False)
     grid = model._prior_grids(table.n_rows, table.n_columns)["concentration"]
     return ChainPlan(table, encoder.table_families, hyper, grids, grid, moves)

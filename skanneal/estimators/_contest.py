@@ -87,7 +87,7 @@ class Order:
         if len(self.densities) < min(2, len(self.sizes)):
             return False
         doublings = math.log2(self.n_rows / self._size)
-        of_rivals = list(zip(*map(self._leads, self.densities[:-3:-1])))
+        of_rivals = list(zip(*map(self._leads, reversed(self.densities[-2:]))))
         n, both = len(of_rivals), []
         for now, *before in of_rivals:
             both.append([now, *(now.forecast(lead, doublings) for lead in before)])

@@ -108,8 +108,9 @@ class TestFit:
         frame["c"] = np.array(["x", "y", "z"])[labels]
         frame["n"] = np.random.default_rng(0).poisson(4 * labels + 1)
         frame = frame.mask(np.random.default_rng(1).random(frame.shape) < 0.1)
-        model = mixture(families={"poisson": ["n"]}, init="one").fit(frame)
-        assert adjusted_rand_score(labels, model.labels_) > 0.8
+        families = {"poisson": ["n"], "normal": ["a", "b"]}
+        model = mixture(families=families, init="one").fit(frame)
+        assert adjusted_rand_score(labels, model.labels_) > 0.9
         assert model.impute(frame).notna().all(axis=None)
 
     def test_burn_in_is_half_of_the_sweeps(self):

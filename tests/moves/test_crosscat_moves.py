@@ -395,7 +395,6 @@ class OldSizes(ColumnBlock):
 
 
 @pytest.mark.parametrize("make", [WrongWeight, EverySingle, OldSizes])
-@pytest.mark.few(1)
 def test_faulty_blocks_with_views_of_one_cluster_fail(make):
     case, law = flat_case(), joint_law(flat_case())
     counts = ends(case, draws_of(law, 1500, 4), block_moves(case, make), 3, 4)

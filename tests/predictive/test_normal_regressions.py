@@ -66,7 +66,6 @@ def after_a_step(seed, drawn):
 
 
 @pytest.mark.parametrize("drawn", [True, False])
-@pytest.mark.few(1)
 def test_a_step_leaves_the_posterior_invariant(drawn):
     """By Geweke's test: parameters of the prior, rows of these, then a step from both."""
     found = [after_a_step([seed, 1], drawn) for seed in range(1500)]
@@ -91,7 +90,6 @@ def test_a_step_leaves_the_posterior_invariant(drawn):
 
 
 @pytest.mark.parametrize("factor", [1.0, 30.0])
-@pytest.mark.few(1)
 def test_draws_have_the_integrated_posterior(factor):
     """One number, one regressor, one component, some gaps: the margin of the slope on a grid. The
     control: a sampler whose prior is another one."""
