@@ -1,7 +1,9 @@
 """Rounds of full-data sweeps, each twice as long as the last, until the chains of a fit agree, or
 one chain by itself has settled. A single chain runs its first block twice before blocks double;
 only the halves of a block are compared. Rounds also end if in two blocks in a row no more than half
-of the chains agree and they differ in their views: more sweeps seldom mend that.
+of the chains agree and they differ in their views: more sweeps seldom mend that. Chains of which no
+two are at odds, but which do not agree yet, mix slowly, and that more sweeps do mend: they may do
+PATIENCE times the work.
 
 The first round runs the schedule, every further one a block of sweeps from there on. A fit keeps
 only the draws of the last block, which are those that it judges; the beginning counts for nothing.
@@ -22,6 +24,7 @@ from ._verdict import failed, judged
 
 BLOCK = 25  # sweeps of the first block
 MOST_SWEEPS = 800  # of all blocks together
+PATIENCE = 2.0  # times the limit of work, where no two chains are at odds: one more block
 # Limit of work: 750 sweeps of a 10,000 x 20 table. It grows with the square root of the cells up to
 # there, and with their fourth root beyond.
 REFERENCE_SWEEPS, REFERENCE_ROWS, REFERENCE_COLUMNS = 750, 10_000, 20
@@ -114,10 +117,17 @@ def run_rounds(run, table, n_draws, thin, cost, earlier=0, after=None):
         apart = apart + 1 if in_other_views(verdict) else 0
         repeats = len(results) < 2 and number == 1 and not earlier
         every = every if repeats else 2 * every
-        enough = settled or apart == 2 or done + every * n_draws > most
+        patience = PATIENCE if slow(verdict) else 1.0
+        enough = settled or apart == 2 or done + every * n_draws > patience * most
         if enough or stopped:
             return results, not enough, verdict, block
         before = results
+
+
+def slow(verdict):
+    """Whether there are several chains, no two of them at odds."""
+    agreeing = verdict["convergence_"]["agreeing"]
+    return len(agreeing) > 1 and bool(agreeing.all())
 
 
 def in_other_views(verdict):

@@ -45,7 +45,10 @@ border in ten has by chance, the passage would show the valley; and if it then h
 its evidence is that of the border. Small components beside others in their group are no passages.
 
 Groups are merged, always the two between which a valley is least sure, until one is left; groups
-of one row or two, of which nothing is sure, before all others. What is left to the end is thus the
+of one row or two, of which nothing is sure, before all others. Where nothing speaks for a valley,
+those merge first that overlap most, by the Bhattacharyya coefficient of their rows (_tree_order.py):
+between the thin tails of two clusters too few rows lie to show a valley, and if the tails merged
+before each with its own core, so would the cores. What is left to the end is thus the
 surest of n_components - 1 valleys: by Bonferroni's inequality a height is the evidence less the
 logarithm of their number. The tree does not depend on where it will be cut, and can do with nothing
 but densities: for every family, with gaps, and whatever the units of the columns.
@@ -284,6 +287,7 @@ def _valleys(groups, judges, weights, numbers, peaks=None):
     largest = np.column_stack([groups.sizes, np.zeros_like(groups.sizes)])  # two of each group
     n_valleys = n_components - 1 - len(known)  # of which the surest is left to the end
     many = np.log(max(n_valleys, 1))
+    overlaps = groups.overlaps()
     for step in range(len(known), n_components - 1):
         pair = groups.smallest()
         if pair is None:
@@ -299,7 +303,7 @@ def _valleys(groups, judges, weights, numbers, peaks=None):
                 between = [passages[i][j] for i, j in product(*counting) if j in passages[i]]
                 of_dips = _at_passages(evidence, rows, between) - many
                 said[a, b] = _fair(of_dips, groups, judges, weights, a, b)
-            while (pair := min(pairs, key=lambda pair: (said[pair], pair))) not in asked:
+            while (pair := _least_sure(pairs, said, overlaps)) not in asked:
                 asked.add(pair)
                 alone = largest[pair, 1] < SMALL * largest[pair, 0]
                 if numbers is not None and alone.all():
@@ -308,11 +312,24 @@ def _valleys(groups, judges, weights, numbers, peaks=None):
             height = max(height, said[pair])
         a, b = pair
         join(step, a, b)
+        for of in overlaps, overlaps.T:
+            of[a] += of[b]
         members[a] += members[b]
         largest[a] = np.sort(largest[pair, :], axis=None)[:1:-1]
         said = {pair: of for pair, of in said.items() if not {a, b} & set(pair)}
         asked &= said.keys()
     return tree
+
+
+def _least_sure(pairs, said, overlaps):
+    """The pair between which a valley is least sure; of those that have none, the one that overlaps
+    most."""
+
+    def order(pair):
+        own = np.sqrt(overlaps[pair[0], pair[0]] * overlaps[pair[1], pair[1]])
+        return max(said[pair], 0.0), -overlaps[pair] / own, pair
+
+    return min(pairs, key=order)
 
 
 def _known(peaks):
@@ -382,6 +399,13 @@ class _Groups:
         rest[np.arange(len(joints)), labels] = -np.inf
         self.labels, self.second = labels, rest.argmax(axis=1)
         self.of_second = rest[np.arange(len(joints)), self.second]
+
+    def overlaps(self):
+        """Sums over the rows of sqrt(p_ia p_ib), with the probabilities of the components:
+        (n_components, n_components)."""
+        roots = softmax(self.joints / 2.0, axis=1)
+        roots /= np.sqrt((roots**2).sum(axis=1, keepdims=True))
+        return np.maximum(roots.T @ roots, np.finfo(float).tiny)
 
     def neighbours(self):
         """Return the pairs of groups, the lower number first, of which one is second in a row of

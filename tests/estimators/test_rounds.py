@@ -10,7 +10,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
 from skanneal.estimators import _annealed, _rounds
-from skanneal.estimators._rounds import BLOCK, MOST_SWEEPS, SweepCost, most_sweeps, run_rounds
+from skanneal.estimators._rounds import (
+    BLOCK,
+    MOST_SWEEPS,
+    PATIENCE,
+    SweepCost,
+    most_sweeps,
+    run_rounds,
+)
 from skanneal.schedules import LinearAnneal, PriorGibbs, SequentialGibbs, resolve_schedule
 from skanneal.summary._convergence import FEW_RECORDS
 
@@ -69,15 +76,23 @@ def sweeps_of(result):
 class Chains:
     """Stands for chains: each has made so many sweeps; verdicts and interrupts are given."""
 
-    def __init__(self, monkeypatch, agree_in=None, interrupt_in=None, n_rows=10_000):
+    def __init__(
+        self,
+        monkeypatch,
+        agree_in=None,
+        interrupt_in=None,
+        n_rows=10_000,
+        agreeing=(True, True),
+    ):
         self.agree_in, self.interrupt_in, self.calls = agree_in, interrupt_in, []
+        self.agreeing = agreeing
         self.judged_blocks, self.earlier = [], 0
         self.table = Size(n_rows, 20)
         monkeypatch.setattr(_rounds, "judged", self.judged)
 
     def judged(self, traces, draws, n_rows, block):
         self.judged_blocks.append(block)
-        return said(self.agree_in == len(self.judged_blocks))
+        return said(self.agree_in == len(self.judged_blocks), self.agreeing)
 
     def __call__(self, states, n_draws, thin):
         """Without states the schedule's end, ten sweeps, is the first draw."""
@@ -121,15 +136,26 @@ def test_blocks_double_until_the_chains_agree(monkeypatch):
     assert verdict["converged_"] and not interrupted
 
 
-def test_work_has_a_cap(monkeypatch):
-    chains = Chains(monkeypatch, n_rows=1000)
+@pytest.mark.parametrize(("at_odds", "total"), [(False, 1575), (True, 775)])
+def test_work_has_a_cap(monkeypatch, at_odds, total):
+    """Where no two chains are at odds, one more block fits in."""
+    chains = Chains(monkeypatch, n_rows=1000, agreeing=[True, not at_odds])
     results, _, verdict, block = chains.run()
-    assert block == 400 and sum(chains.judged_blocks) <= MOST_SWEEPS
-    assert results[0]["state"] == 10 + 25 + 50 + 100 + 200 + 400 and not verdict["converged_"]
-    # Twenty times the cost: no more than the reference's time.
-    chains = Chains(monkeypatch)
+    assert sum(chains.judged_blocks) == total <= MOST_SWEEPS * (1.0 if at_odds else PATIENCE)
+    assert results[0]["state"] == 10 + total and not verdict["converged_"]
+    assert block == chains.judged_blocks[-1]
+
+
+def test_a_dear_sweep_leaves_room_for_one_block(monkeypatch):
+    """Twenty times the cost: no more than the reference's time."""
+    chains = Chains(monkeypatch, agreeing=[True, False])
     chains.run(cost=SweepCost(20.0), n_draws=(4, 25))
     assert chains.judged_blocks == [FEW_RECORDS]  # as many as the figures ask for
+
+
+def test_one_chain_has_no_patience(monkeypatch):
+    chains = Chains(monkeypatch, n_rows=1000, agreeing=[True])
+    assert not chains.run()[2]["converged_"] and sum(chains.judged_blocks) <= MOST_SWEEPS
 
 
 @pytest.mark.parametrize(("most", "draws"), [(25, 25), (24, 12), (16, 12), (12, 8), (4, 4)])
