@@ -22,6 +22,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_
 from sklearn.metrics import adjusted_rand_score
 
 from skanneal import AnnealedDPMixture
+from skanneal.summary import cut_tree
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the rooms are
 from fits.shapes import SHAPES
@@ -38,6 +39,8 @@ REAL = {
 SHAPE = {shape.__name__: shape for shape in SHAPES}
 NEAR = 0.9
 NATS, ERRORS = 0.02, 2.0
+# Times 1 - separation: a fit hangs on its cut if the number of clusters changes within this factor.
+DOUBTS = 1.0, 1.25, 1.5, 2.0, 3.0, 4.0
 
 
 def simulated(name, rng):
@@ -90,10 +93,20 @@ def measure(table, method, seed):
         "values": {name: round(answer["value"], 4) for name, answer in answers.items()},
         "reference_converged": bool(other.converged_),
         "n_clusters": [int(model.n_clusters_), int(other.n_clusters_)],
+        "hangs": hangs(model),
         "index": round(adjusted_rand_score(model.labels_, other.labels_), 4),
         "nats": round(float(gaps.mean()), 4),
         "error": round(error, 4),
     }
+
+
+def hangs(model):
+    """The least of DOUBTS within which the number of clusters changes; None if none is."""
+    for factor in DOUBTS:
+        cuts = [1.0 - (1.0 - model.separation) * of for of in (factor, 1.0 / factor)]
+        if len({int(cut_tree(model.cluster_tree_, cut).max()) for cut in cuts}) > 1:
+            return factor
+    return None
 
 
 def near(record):
@@ -106,16 +119,36 @@ def near(record):
     }
 
 
+def settled(name, record):
+    """Whether an answer is settled, as the fit has it: clusters only if they do not hang on where
+    the tree is cut."""
+    of_cut = record["settled"].get("separation", True) or name == "density"
+    return of_chains(name, record) and of_cut
+
+
+def of_chains(name, record):
+    """Whether the chains agree on an answer, or in everything."""
+    return record["settled"].get(name, record["converged"])
+
+
 SUITE = Suite("answers", sets, {"skanneal": {"default": default}}, measure)
 
 
 def main():
     path = SUITE.run(__doc__.splitlines()[0])
     counts = collections.Counter()
-    for record in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+    records = list(map(json.loads, path.read_text(encoding="utf-8").splitlines()))
+    for record in records:
         for name, is_near in near(record).items():
-            said = "settled" if record["settled"].get(name, record["converged"]) else "open"
-            counts[name, said, is_near] += 1
+            counts[name, "settled" if settled(name, record) else "open", is_near] += 1
+    print("doubt, settled, of these near the reference, by clusters")
+    for factor in DOUBTS:
+        kept = [
+            near(record)["clusters"]
+            for record in records
+            if of_chains("clusters", record) and (record.get("hangs") or np.inf) > factor
+        ]
+        print(f"{factor:5} {len(kept):5} {sum(kept):5}")
     for name in ("clusters", "number of clusters", "density"):
         for said in ("settled", "open"):
             right, n = (

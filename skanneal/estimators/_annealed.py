@@ -37,7 +37,7 @@ from ..schedules import (
 )
 from ..schedules._path import begun_in_turn
 from ..states import Mixture
-from ._answers import answers_of
+from ._answers import answers_of, of_separation
 from ._base_chains import INTERRUPTED, BaseChains, check_states
 from ._base_table import BaseTable
 from ._evidence import check_gaps, check_schedule, evidence_of
@@ -195,12 +195,12 @@ class BaseAnnealed(BaseTable, BaseChains):
         return {"chain_weights_": weights, "_log_densities": densities}
 
     def _answers(self, fitted, plan, encoder, limit):
-        """`convergence_["answers"]`: empty where no figure says that chains do not agree, and under
-        a time limit."""
-        log_densities = fitted.pop("_log_densities")
+        """`convergence_["answers"]`: only that about the cut where no figure says that chains
+        disagree, and under a time limit."""
+        of_cut, log_densities = of_separation(self, fitted), fitted.pop("_log_densities")
         if log_densities is None or limit or not failed(fitted["convergence_"]):
-            return {}
-        return answers_of(self, fitted, plan, encoder, log_densities)
+            return of_cut
+        return answers_of(self, fitted, plan, encoder, log_densities) | of_cut
 
     def _complaints_of_weights(self, weights):
         """What to say if chains do not count alike; without figures, as in `disagreement`."""

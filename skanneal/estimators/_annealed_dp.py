@@ -185,8 +185,10 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
         "agrees", which is None where there is too little to tell. "agreeing": for each chain,
         whether it belongs to the largest group of chains that agree with each other. "answers":
         where the chains do not agree in everything, for each answer ("clusters", "number of
-        clusters", "density") a dict with "value", "limit" and "agrees"; see the page on how sure a
-        fit is. "settled": whether they agree in everything or on every answer.
+        clusters", "density") a dict with "value", "limit" and "agrees"; and for "separation", where
+        the tree is cut, whether another number of clusters is nearly as sure; see the page on how
+        sure a fit is. "settled": whether they agree in everything or on every answer, and the
+        clusters do not hang on where the tree is cut.
     r_hat_, ess_ : dict of float
         R-hat and the effective sample size of the scalars in `trace_`, over the last block or the
         final full-data stage; nan where this is too short.

@@ -18,6 +18,11 @@ chain alone would have said and what the fit says:
 For all answers but the number, the chain that differs most decides. Chains without weight have no
 part in the answers, so they are not compared; if fewer than two chains have weight, no answer
 counts as agreed.
+
+Chains may agree in everything, and a fit with another seed may still cut its tree otherwise, where
+a join is about as sure as `separation`. So it is also asked how the number of clusters would differ
+if 1 - separation were DOUBT times as large, or as small. Cuts of one tree that give the same number
+are the same.
 """
 
 # SPDX-License-Identifier: BSD-3-Clause
@@ -30,6 +35,7 @@ from ..predictive._crosscat import CrossCatQueries
 from ..predictive._draws import evenly
 from ..predictive._loo import compared_rows
 from ..summary import cut_tree
+from ._verdict import SEPARATION
 
 COMPARED_ROWS = 1000  # chains are compared by the clusters of so many rows
 DRAWS = 5  # of a chain: its answers about clusters and columns are means over so many
@@ -37,6 +43,7 @@ ALIKE = 0.95  # the least adjusted Rand index of clusters that count as the same
 # Numbers of clusters are the same if they differ by SAME_NUMBER of themselves at most, in SHARE of
 # the chains at least.
 SAME_NUMBER, SHARE = 0.05, 0.75
+DOUBT = 1.5  # compared with 1, 1.25, 2, 3 and 4 by benchmarks/fits/answers.py
 MOST_COLUMNS = 20  # whose dependences are compared
 DEPENDENCE = 0.1  # the largest mean difference of probabilities that count as the same
 NATS = 0.01  # per row: densities that differ by less count as the same
@@ -84,6 +91,20 @@ def of_clusters(estimator, fitted, table, encoder):
         "clusters": _answer(alike, ALIKE, several and alike >= ALIKE),
         "number of clusters": _answer(same, SHARE, several and same >= SHARE),
     }
+
+
+def of_separation(estimator, fitted):
+    """Return the answer about where the tree is cut; none if a number of clusters is asked for, or
+    labels are components."""
+    if fitted.get("_clusters") is None or estimator.n_clusters or not estimator.separation:
+        return {}
+    evidence, doubt = fitted["_clusters"].joins.evidence, 1.0 - estimator.separation
+    least, own, most = (
+        1 + int(cut_tree(evidence, max(1.0 - factor * doubt, 0.0)).max())
+        for factor in (1.0 / DOUBT, 1.0, DOUBT)
+    )
+    value = max(own - least, most - own) / own
+    return {SEPARATION: _answer(value, SAME_NUMBER, value <= SAME_NUMBER)}
 
 
 def _answer(value, limit, agrees):

@@ -6,8 +6,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from .._native._warning import warn
-from ._answers import of_clusters
-from ._verdict import settled
+from ._answers import of_clusters, of_separation
+from ._verdict import SEPARATION, settled
 
 
 def cut_again(estimator, X, n_clusters, separation):
@@ -59,13 +59,15 @@ def too_few(asked, found):
 
 def _convergence(estimator, fitted, table):
     """What the fit says of its chains, with what it says of clusters anew."""
-    convergence = fitted["convergence_"]
-    before = convergence.get("answers")
-    if not before:
+    convergence, converged = fitted["convergence_"], fitted["converged_"]
+    if "answers" not in convergence:
         return convergence
-    converged = fitted["converged_"]
-    answers = before | of_clusters(estimator, fitted, table, estimator._encoder)
+    before = convergence["answers"]
     interrupted = settled(converged, before) and not convergence["settled"]
+    answers = {name: answer for name, answer in before.items() if name != SEPARATION}
+    if answers:
+        answers |= of_clusters(estimator, fitted, table, estimator._encoder)
+    answers |= of_separation(estimator, fitted)
     agreed = settled(converged, answers) and not interrupted
     return convergence | {"answers": answers, "settled": agreed}
 

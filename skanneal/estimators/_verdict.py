@@ -8,6 +8,7 @@ from ..chains import side_by_side
 from ..predictive._draws import partitions
 from ..summary import convergence, diagnose
 
+SEPARATION = "separation"  # the answer about the cut, which chains have no part in
 UNDIAGNOSED = ("seconds", "sweeps", "n_assigned", "burn_in")  # entries of the trace that only go up
 COMPARED_ROWS = 500  # of which partitions are compared
 ROUNDING = 1e-6  # nats between log joint densities that say nothing
@@ -74,8 +75,11 @@ def opinion(verdict):
 
 
 def settled(converged, answers):
-    """Whether chains agree in everything, or on every answer that they were asked for."""
-    return bool(converged or (answers and all(answer["agrees"] for answer in answers.values())))
+    """Whether chains agree in everything, or on every answer that they were asked for, and the
+    clusters do not hang on where the tree is cut."""
+    of_chains = [answer["agrees"] for name, answer in answers.items() if name != SEPARATION]
+    cut = answers.get(SEPARATION, {"agrees": True})["agrees"]
+    return bool(cut and (converged or (of_chains and all(of_chains))))
 
 
 def disagreement(convergence, advice, asked=None):
@@ -87,7 +91,8 @@ def disagreement(convergence, advice, asked=None):
     once where many fits have it to say.
     """
     answers = convergence.get("answers", {})
-    answers = {name: of for name, of in answers.items() if asked is None or name in asked}
+    asked = answers.keys() - {SEPARATION} if asked is None else asked
+    answers = {name: of for name, of in answers.items() if name in asked}
     agreed = [name for name, answer in answers.items() if answer["agrees"]]
     nothing_to_say = not failed(convergence) or len(convergence["agreeing"]) == 1
     if nothing_to_say or settled(False, answers):

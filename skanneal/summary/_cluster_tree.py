@@ -44,12 +44,12 @@ the whole border has about m / n of its evidence, which grows as the rows. If th
 border in ten has by chance, the passage would show the valley; and if it then has less than that,
 its evidence is that of the border. Small components beside others in their group are no passages.
 
-Groups are merged, always the two between which a valley is least sure, until one is left; groups
-of one row or two, of which nothing is sure, before all others. Where nothing speaks for a valley,
-those merge first that overlap most, by the Bhattacharyya coefficient of their rows (_tree_order.py):
-between the thin tails of two clusters too few rows lie to show a valley, and if the tails merged
-before each with its own core, so would the cores. What is left to the end is thus the
-surest of n_components - 1 valleys: by Bonferroni's inequality a height is the evidence less the
+Groups are merged, always the two between which a valley is least sure, until one is left; groups of
+one row or two, of which nothing is sure, before all others. Where nothing speaks for a valley,
+those merge first that overlap most, by the Bhattacharyya coefficient of their rows
+(_tree_order.py): between the thin tails of two clusters too few rows lie to show a valley, and if
+the tails merged before each with its own core, so would the cores. What is left to the end is thus
+the surest of n_components - 1 valleys: by Bonferroni's inequality a height is the evidence less the
 logarithm of their number. The tree does not depend on where it will be cut, and can do with nothing
 but densities: for every family, with gaps, and whatever the units of the columns.
 

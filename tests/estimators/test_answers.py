@@ -1,6 +1,7 @@
 """Whether chains agree is said answer by answer; a warning names those that they differ in."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -48,7 +49,8 @@ def test_chains_that_give_the_same_answers_are_settled_and_nothing_is_said(estim
         warnings.simplefilter("error")
         model = quick(point_estimate=estimate).fit(clusters(200, 9.0))
     found = model.convergence_
-    assert set(found["answers"]) == {"clusters", "number of clusters", "density"}
+    cut = {"separation"} if estimate == "clusters" else set()
+    assert set(found["answers"]) == {"clusters", "number of clusters", "density"} | cut
     assert found["settled"] and not model.converged_
     assert found["answers"]["clusters"]["value"] == 1.0
     assert found["answers"]["number of clusters"]["value"] == 1.0
@@ -88,22 +90,66 @@ def test_settled_is_what_agrees_in_everything_or_in_every_answer():
     agreed, open_ = {"agrees": True}, {"agrees": False}
     assert settled(True, {}) and settled(False, {"clusters": agreed})
     assert not settled(False, {}) and not settled(False, {"clusters": agreed, "density": open_})
+    for converged in (False, True):  # the cut says nothing of chains, and they nothing of it
+        assert not settled(converged, {"clusters": agreed, "separation": open_})
+    assert settled(True, {"separation": agreed}) and not settled(False, {"separation": agreed})
 
 
 @pytest.mark.usefixtures("at_odds")
 def test_nothing_is_compared_of_one_chain_or_under_a_time_limit():
     X = clusters(60, 9.0)
     alone = quick(n_chains=1).fit(X)
-    assert alone.convergence_["answers"] == {} and not alone.convergence_["settled"]
+    assert set(alone.convergence_["answers"]) == {"separation"}
+    assert not alone.convergence_["settled"]
     with pytest.warns(ConvergenceWarning, match="The chains do not agree: "):
         limited = quick(max_time=1.0).fit(X)
-    assert limited.convergence_["answers"] == {} and not limited.convergence_["settled"]
+    assert set(limited.convergence_["answers"]) == {"separation"}
+    assert not limited.convergence_["settled"]
 
 
 def test_chains_that_agree_in_everything_are_settled():
     model = AnnealedDPMixture(families="normal", random_state=0).fit(clusters(200, 9.0))
     assert model.converged_ and model.convergence_["settled"]
-    assert model.convergence_["answers"] == {}
+    assert model.convergence_["answers"] == {
+        "separation": {"value": 0.0, "limit": 0.05, "agrees": True}
+    }
+
+
+@pytest.mark.parametrize(
+    ("sureness", "separation", "value"),
+    [
+        ([0.2, 0.86, 0.99], 0.9, 0.5),  # it would be cut if 0.15 were enough of a doubt
+        ([0.2, 0.92, 0.99], 0.9, 1 / 3),  # and not any more if 0.067 were asked for
+        ([0.2, 0.84, 0.94], 0.9, 0.0),
+        ([0.05, 0.84, 0.94], 0.4, 0.0),
+        ([0.15, 0.84, 0.94], 0.4, 1 / 3),
+    ],
+)
+def test_a_cut_hangs_on_joins_that_are_about_as_sure(sureness, separation, value):
+    """Three joins of four components, and how the number of clusters would differ."""
+    evidence = np.zeros((3, 4))
+    evidence[:, :2], evidence[:, 3] = [[0, 1], [2, 4], [3, 5]], [2, 3, 4]
+    evidence[:, 2] = -np.log1p(-np.array(sureness))
+    fitted = {"_clusters": SimpleNamespace(joins=SimpleNamespace(evidence=evidence))}
+    own = AnnealedDPMixture(separation=separation)
+    said = _answers.of_separation(own, fitted)["separation"]
+    assert said["value"] == pytest.approx(value) and said["agrees"] == (value == 0.0)
+    for other in ({"n_clusters": 2}, {"separation": 0.0}):  # there is nothing to hang on
+        assert _answers.of_separation(AnnealedDPMixture(**other), fitted) == {}
+    assert _answers.of_separation(own, {"_clusters": None}) == {}
+
+
+def test_what_hangs_on_the_cut_is_not_settled_and_nothing_is_said_of_chains():
+    X = clusters(200, 2.3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = AnnealedDPMixture(families="normal", random_state=0).fit(X)
+        sure = model.valley_sureness_[0]
+        model.cut(X, separation=1.0 - 1.2 * (1.0 - sure))
+        assert model.n_clusters_ == 2 and not model.convergence_["settled"] and model.converged_
+        assert model.convergence_["answers"]["separation"]["value"] == 0.5
+        model.cut(X, n_clusters=2)
+    assert model.convergence_["answers"] == {} and model.convergence_["settled"]
 
 
 @pytest.mark.usefixtures("at_odds")
