@@ -42,6 +42,7 @@ def encode_given(encoder, cells, name="given"):
             raise ValueError(f"{name} has {encoder.names.label(j)} twice, by name and by position")
         named.append(j)
         at = encoder.indicators_of([j])
+        value = as_date(encoder, j, value, name)
         codec, column = encoder.codecs[j], read_objects(encoder.names.label(j), [value])
         if isinstance(codec, CountRowCodec):
             counts[j] = value
@@ -77,6 +78,19 @@ def encode_given(encoder, cells, name="given"):
         table.names = names and [names[j] for j in encoder.counts]
         columns[encoder.counts[0]] = encoder.read_counts(table, range(len(counts)), name)
     return columns
+
+
+def as_date(encoder, j, value, name="given"):
+    """A value given for column j: of a date as text in ISO 8601, '2020-01-31', the date."""
+    if not (isinstance(value, str) and encoder.dtypes[j][0] == "M"):
+        return value
+    try:
+        return np.datetime64(value)
+    except ValueError:
+        raise ValueError(
+            f"{name}: {encoder.names.label(j)} held dates in fit, and {value!r} is none: give a "
+            f"date, or one as text in ISO 8601, such as '2020-01-31'"
+        ) from None
 
 
 def check_whole_rows(encoder, positions, what):
@@ -138,7 +152,8 @@ def put_given(encoder, columns, known, given, n_rows):
             continue
         if known[j] is None or not encoder.codecs[j].missing(known[j])[0]:
             coded = encoder.codecs[j].n_levels > 0
-            out[j] = np.full(n_rows, int(known[j][0]) if coded else as_number(value))
+            number = int(known[j][0]) if coded else as_number(as_date(encoder, j, value))
+            out[j] = np.full(n_rows, number)
     for j, value in encoder.set_apart(out).items():
         out[j] = np.full(n_rows, value) if out[j] is None else out[j]
     for i, j in enumerate(encoder.indicators, start=n_columns):

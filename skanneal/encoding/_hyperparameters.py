@@ -51,7 +51,10 @@ def prepare(hyperparameters, encoder, table):
     families, kept = encoder.given_families, encoder.apart.kept
     unknown = sorted(set(given) - set(families), key=str)
     if unknown:
-        raise ValueError(f"hyperparameters name families that no column has: {unknown}")
+        raise ValueError(
+            f"hyperparameters name families that no column has: {unknown}. The columns have "
+            f"{sorted(families)}: name a family in `families` to have it."
+        )
     hyper, grids = {}, {}
     for family, columns in encoder.table_families.items():
         shown = columns[columns < len(kept)]

@@ -194,9 +194,9 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
             Of the type of X (an array for a list), with its dtypes wherever they can hold the
             answers: fractions make a column of integers one of floats.
         """
+        self._validate_params()
         if self.strategy == "sample":
             return self.imputations(X, 1)[0]
-
         return self._filled(X, lambda rows: [self._fills.most_probable(rows, self.strategy)])[0]
 
     def imputations(self, X: TableLike, n_imputations: int = 5) -> Any:
@@ -276,6 +276,11 @@ class CrossCatImputer(TransformerMixin, CallbackSupportMixin, DocLink, BaseEstim
 
     def _missing(self, table):
         """A mask per column."""
+        if not (isinstance(self.missing_values, Number | str) or _is_missing(self.missing_values)):
+            raise ValueError(
+                f"missing_values must be a number, text, None or pandas.NA, got "
+                f"{self.missing_values!r}"
+            )
         masks = []
         for column in map(table.column, range(table.shape[1])):
             none = np.zeros(table.shape[0], dtype=bool)

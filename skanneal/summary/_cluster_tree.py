@@ -136,6 +136,11 @@ def cluster_tree(
         the evidence that two clusters are two, -log(1 - probability) in nats: the greater of that
         of a valley and that of components that are clusters.
 
+    Raises
+    ------
+    ValueError
+        If densities are no such arrays, or there is a nan among them.
+
     Examples
     --------
     >>> import numpy as np
@@ -146,6 +151,9 @@ def cluster_tree(
     >>> cut_tree(tree, probability=0.95)
     array([0, 0, 1])
     """
+    for joints in (log_joints, *draws):
+        if np.ndim(joints) != 2 or np.isnan(joints).any():
+            raise ValueError("log_joints and draws must be (n_rows, n_components) without nan.")
     given = log_joints, draws, draw_weights, numbers
     valleys = valley_tree(*given)
     return surer(valleys, pair_heights(*given, None, valleys))

@@ -46,7 +46,7 @@ def cut_tree(
     Raises
     ------
     ValueError
-        If `n_clusters` is no such number.
+        If `tree` is none, or `probability` or `n_clusters` no such number.
 
     Examples
     --------
@@ -58,7 +58,9 @@ def cut_tree(
     """
     if n_clusters is not None and (not isinstance(n_clusters, Integral) or n_clusters < 1):
         raise ValueError(f"n_clusters must be None or an integer, at least 1; got {n_clusters!r}.")
-    tree = np.asarray(tree, dtype=np.float64)
+    if not 0.0 <= probability <= 1.0:
+        raise ValueError(f"probability must be in [0, 1], got {probability!r}.")
+    tree = checked_tree(tree)
     n_components = len(tree) + 1
     if n_components == 1:
         return np.zeros(1, dtype=np.int64)
@@ -91,4 +93,17 @@ def valley_sureness(tree: np.ndarray) -> Any:
     >>> valley_sureness(np.array([[0, 1, 0.4, 2], [2, 3, 9.0, 3]])).round(2)
     array([1.  , 0.33])
     """
-    return -np.expm1(-np.asarray(tree, dtype=np.float64)[::-1, 2])
+    return -np.expm1(-checked_tree(tree)[::-1, 2])
+
+
+def checked_tree(tree):
+    """A tree as an array, if it has the shape of one, and heights that are numbers."""
+    tree = np.asarray(tree, dtype=np.float64)
+    if tree.ndim != 2 or tree.shape[1] != 4:
+        raise ValueError(
+            f"tree must be of shape (n_components - 1, 4), as cluster_tree gives it, got one of "
+            f"shape {tree.shape}."
+        )
+    if np.isnan(tree).any():
+        raise ValueError("tree must hold numbers, as cluster_tree gives them, but has nan.")
+    return tree

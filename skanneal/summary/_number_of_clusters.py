@@ -29,6 +29,8 @@ benchmarks/fits/number_of_clusters.py.
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ._cut_tree import checked_tree
+
 UNSEEN = 0.2  # probability of more clusters than components, if all components are clusters
 _SURE = 1e9  # nats: a height that is infinite counts as this
 
@@ -71,13 +73,7 @@ def n_clusters_proba(
     for name, value in (("probability", probability), ("unseen", unseen)):
         if not 0.0 <= value < 1.0:
             raise ValueError(f"{name} must be at least 0 and below 1, got {value!r}.")
-    tree = np.asarray(tree, dtype=np.float64)
-    if tree.ndim != 2 or tree.shape[1] != 4:
-        raise ValueError(
-            f"tree must be of shape (n_components - 1, 4), as cluster_tree gives it, got one of "
-            f"shape {tree.shape}."
-        )
-    heights = tree[::-1, 2]
+    heights = checked_tree(tree)[::-1, 2]
     log_odds = np.minimum(heights, _SURE) + np.log1p(-probability)
     weights = np.concatenate([[0.0], np.cumsum(log_odds)])
     weights = np.exp(weights - weights.max())

@@ -13,7 +13,7 @@ from sklearn.metrics import adjusted_rand_score, homogeneity_score
 from oracles.cheap import CHEAP
 from skanneal import AcceleratedDPMixture, AnnealedDPMixture, CrossCatPY
 from skanneal.encoding import Encoder
-from skanneal.schedules import AcceleratedSchedule
+from skanneal.schedules import AcceleratedSchedule, SequentialGibbs
 
 NAN = float("nan")
 SHORT = {"n_chains": 1, "random_state": 2, **CHEAP}
@@ -344,6 +344,22 @@ def test_dates_are_dates_in_queries():
     encoder.fit_encode(estimator, [[1.5], [2.5]])
     with pytest.raises(TypeError, match="held neither dates nor durations in fit, but holds dates"):
         encoder.encode(estimator, [[datetime.date(2020, 1, 1)]])
+
+
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_a_date_may_be_given_as_text(unit, zone):
+    dates = pd.date_range("2020-01-01", periods=40, tz=zone).as_unit(unit)
+    X = pd.DataFrame({"when": dates, "x": np.arange(40.0)})
+    model = AnnealedDPMixture(schedule=SequentialGibbs(n_sweeps=2), n_chains=1, random_state=0)
+    model.fit(X)
+    given = {"when": dates[4]}, {"when": "2020-01-05"}, {"when": "2020-01-05T00:00"}
+    drawn = [model.sample(3, given=cells, random_state=0) for cells in given]
+    assert (drawn[0]["when"] == dates[4]).all()
+    for other in drawn[1:]:
+        pd.testing.assert_frame_equal(drawn[0], other)
+    with pytest.raises(ValueError, match="column 'when' held dates in fit, and 'soon' is none"):
+        model.sample(3, given={"when": "soon"})
 
 
 ACCELERATED = {

@@ -151,3 +151,17 @@ def test_the_imputer_drops_or_fills_with_zero_what_fit_saw_nothing_of(container)
     assert np.shape(dropped) == (N_ROWS, 1)
     kept = CrossCatImputer(CrossCatPY(**SHORT), keep_empty_features=True).fit_transform(X)
     assert cells_of(kept) == [0.0] * N_ROWS
+
+
+def test_the_imputer_checks_what_it_is_set_to():
+    """Also what was set since the fit."""
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    X[0, 1] = np.nan
+    model = AnnealedDPMixture(schedule=SequentialGibbs(n_sweeps=2), n_chains=1)
+    for wrong in ([1.0], {}, np.zeros(2)):
+        with pytest.raises(ValueError, match="missing_values must be a number, text, None"):
+            CrossCatImputer(model, missing_values=wrong).fit(X)
+    imputer = CrossCatImputer(model, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="The 'strategy' parameter of CrossCatImputer"):
+        imputer.set_params(strategy="median").transform(X)
+    assert np.isfinite(imputer.set_params(strategy="mode").transform(X)).all()

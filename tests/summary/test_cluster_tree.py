@@ -9,7 +9,13 @@ from scipy.special import expit, logsumexp
 from sklearn.metrics import adjusted_rand_score
 
 from oracles.rings import components_of, on_ring, ring
-from skanneal.summary import _cluster_tree, cluster_tree, cut_tree
+from skanneal.summary import (
+    _cluster_tree,
+    cluster_tree,
+    cut_tree,
+    n_clusters_proba,
+    valley_sureness,
+)
 from skanneal.summary._cluster_tree import (
     _FAR,
     FEW_PAIRS,
@@ -625,6 +631,26 @@ def test_a_number_of_clusters_is_at_least_one(n_clusters):
     for given in (tree, np.empty((0, 4))):
         with pytest.raises(ValueError, match="n_clusters must be None or an integer, at least 1"):
             cut_tree(given, n_clusters=n_clusters)
+
+
+@pytest.mark.parametrize("function", [cut_tree, valley_sureness, n_clusters_proba])
+def test_what_is_no_tree_is_refused(function):
+    for wrong in (np.zeros(3), np.zeros((2, 3)), 4.0):
+        with pytest.raises(ValueError, match="tree must be of shape"):
+            function(wrong)
+    with pytest.raises(ValueError, match="tree must hold numbers"):
+        function(np.array([[0, 1, np.nan, 2]]))
+    with pytest.raises(ValueError, match=r"probability must be (in \[0, 1\]|at least 0)"):
+        cut_tree(np.empty((0, 4)), 1.5) if function is cut_tree else n_clusters_proba([], -0.1)
+
+
+def test_densities_of_components_are_numbers():
+    joints = np.zeros((6, 2))
+    for wrong in (joints[0], np.where(np.arange(2), np.nan, joints)):
+        with pytest.raises(ValueError, match="without nan"):
+            cluster_tree(wrong)
+        with pytest.raises(ValueError, match="without nan"):
+            cluster_tree(joints, [wrong])
 
 
 @pytest.mark.parametrize("weights", [[np.inf, 1.0], [1.0], [-1.0, 1.0]])
