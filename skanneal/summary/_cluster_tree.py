@@ -45,13 +45,14 @@ border in ten has by chance, the passage would show the valley; and if it then h
 its evidence is that of the border. Small components beside others in their group are no passages.
 
 Groups are merged, always the two between which a valley is least sure, until one is left; groups of
-one row or two, of which nothing is sure, before all others. Where nothing speaks for a valley,
-those merge first that overlap most, by the Bhattacharyya coefficient of their rows
-(_tree_order.py): between the thin tails of two clusters too few rows lie to show a valley, and if
-the tails merged before each with its own core, so would the cores. What is left to the end is thus
-the surest of n_components - 1 valleys: by Bonferroni's inequality a height is the evidence less the
-logarithm of their number. The tree does not depend on where it will be cut, and can do with nothing
-but densities: for every family, with gaps, and whatever the units of the columns.
+one row or two, of which nothing is sure, before all others. Where nothing speaks for a valley, no
+more than chance does for the surest of so many, those merge first that overlap most, by the
+Bhattacharyya coefficient of their rows (_tree_order.py): between the thin tails of two clusters too
+few rows lie to show a valley, and if the tails merged before each with its own core, so would the
+cores. What is left to the end is thus the surest of n_components - 1 valleys: by Bonferroni's
+inequality a height is the evidence less the logarithm of their number. The tree does not depend on
+where it will be cut, and can do with nothing but densities: for every family, with gaps, and
+whatever the units of the columns.
 
 Normal clusters that overlap have no valley. So it is also asked whether components are clusters:
 whether two normal laws explain the rows of neighbouring components better than one bump
@@ -330,12 +331,12 @@ def _valleys(groups, judges, weights, numbers, peaks=None):
 
 
 def _least_sure(pairs, said, overlaps):
-    """The pair between which a valley is least sure; of those that have none, the one that overlaps
-    most."""
+    """The pair between which a valley is least sure; of those for which nothing speaks, the one
+    that overlaps most."""
 
     def order(pair):
         own = np.sqrt(overlaps[pair[0], pair[0]] * overlaps[pair[1], pair[1]])
-        return max(said[pair], 0.0), -overlaps[pair] / own, pair
+        return said[pair] >= 0.0, max(said[pair], 0.0), -overlaps[pair] / own, pair
 
     return min(pairs, key=order)
 

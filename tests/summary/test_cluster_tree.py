@@ -255,7 +255,8 @@ def slow_tree(joints, draws=None, weights=(1.0,)):
                 reached = slow_passages(reached, rows, alone, joints, groups, a, b)
                 reached = reached - np.log(n_joins)
                 reached = slow_fair(reached, joints, draws, weights, groups, a, b)
-                found[pair] = max(reached, 0.0), -slow_overlap(joints, groups[a], groups[b])
+                overlap = slow_overlap(joints, groups[a], groups[b])
+                found[pair] = reached if reached >= 0.0 else -1.0, -overlap
             pair = min(found, key=found.get)
             heights.append(max([*heights, found[pair][0]]))
         heights += [0.0] * bool(few)
