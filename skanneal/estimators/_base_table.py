@@ -89,12 +89,13 @@ class BaseTable(Reports, ClusterMixin, DensityMixin, BaseEstimator):
         these cannot describe."""
         earlier = getattr(self, "family_evidence_", None) if self._goes_on else None
         task = encoder, X, cells, plan_of, hyperparameters, self.n_jobs, limit
+        left = encoder.open_numbers
         encoder, cells, evidence = decide(*task, names, self._rivals(), earlier)
         encoder, cells = with_logarithms(encoder, X, cells, self._of_logarithms)
         if evidence is not None and self.verbose:
             for line in report(evidence, encoder.names.label):
                 say(line)
-        encoder = set_collinear_apart(encoder, cells.exact, with_bounds(hyperparameters))
+        encoder = set_collinear_apart(encoder, cells.exact, with_bounds(hyperparameters), left)
         return encoder, cells, evidence
 
     def _rivals(self):

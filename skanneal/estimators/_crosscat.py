@@ -165,7 +165,7 @@ class CrossCatPY(RowAndColumnQuestions, TransformerMixin, BaseAnnealed):
     view_links_ : ndarray of shape (n_links, 2), int64
         The views that are linked in the point estimate.
     n_clusters_ : int
-        Number of clusters in `labels_`.
+        Number of clusters in `labels_`, those that `noise` has emptied included.
     component_labels_, n_components_ : ndarray of shape (n_rows,), int
         The components in that view, of which the clusters are made, and their number.
     probabilities_, cluster_tree_, valley_sureness_ : ndarray

@@ -69,6 +69,8 @@ def describe(estimator, X, n_features, level, form):
             f"X must be the training data: it has {table.shape[0]} rows, labels_ "
             f"{len(groups.labels)}."
         )
+    if getattr(estimator, "_rows", None) is not None and estimator._training_table(X) is None:
+        raise ValueError("X must be the training data: its cells are not those of the fit.")
     pairs = [*columns_of(table)]
     if estimator._encoder is not None:
         pairs += estimator._encoder.parts.columns(table)

@@ -235,8 +235,10 @@ def of_whole_rows(reached, encoder, table, seed, columns):
     return densities
 
 
-def set_collinear_apart(encoder, exact, proper):
-    """Return the encoder without the columns that their family's covariances would not bear.
+def set_collinear_apart(encoder, exact, proper, left):
+    """Return the encoder without the columns that their family would not bear: covariances have no
+    density where a column is a linear function of others, and where columns are independent within
+    components, these would part the rows along the line.
 
     Parameters
     ----------
@@ -245,6 +247,9 @@ def set_collinear_apart(encoder, exact, proper):
         The cells of its fit without noise, see `TrainingCells`.
     proper : collection of str
         Families whose covariances are bounded by what the user gives.
+    left : int array
+        Columns of numbers that were left to "auto". Those of which the user names a family of
+        single columns have it, and of fewer than FEWEST_ROWS rows all have.
 
     Warns
     -----
@@ -253,8 +258,11 @@ def set_collinear_apart(encoder, exact, proper):
     """
     for name, columns in encoder.families_.items():
         family = FAMILIES.get(name)
-        if family is not None and family.joint and family.bounds_density and name not in proper:
-            encoder = encoder.without_collinear(exact, columns)
+        if family is None or (family.joint and (name in proper or not family.bounds_density)):
+            continue
+        among = columns if family.joint else np.intersect1d(columns, left)
+        if family.joint or (len(among) and len(exact[among[0]]) >= FEWEST_ROWS):
+            encoder = encoder.without_collinear(exact, among)
     label = encoder.names.label
     for j, codec in enumerate(encoder.codecs):
         if isinstance(codec, CollinearCodec):
@@ -262,9 +270,11 @@ def set_collinear_apart(encoder, exact, proper):
             column, *others = [
                 f"the logarithm of {label(i)}" if of.of_logarithms else label(i) for i, of in own
             ]
+            joint = FAMILIES[codec.given_family].joint
+            reason = "has no density for it" if joint else "would part the rows along it"
             warn(
                 f"{column} is a linear function of {', '.join(others)}: it is set apart, since the "
-                f"family {codec.given_family!r} has no density for it.",
+                f"family {codec.given_family!r} {reason}.",
             )
     warn_of_repeats(encoder, exact)
     return encoder

@@ -42,7 +42,7 @@ def complaints_of_grid_ends(fitted):
             there = [
                 name
                 for name, grid, of_column in zip(labels, grids, values.T)
-                if grid is not None and np.mean(np.isclose(of_column, grid[-1])) > 0.5
+                if grid is not None and np.mean(np.isclose(of_column, grid[-1], atol=0.0)) > 0.5
             ]
             if there:
                 complaints.append(

@@ -41,6 +41,7 @@ FEWEST_ROWS, FEW_ROWS = 2 * FOLDS, 400  # in a smaller table than that every cel
 EXPECTED = 3.0  # of which there is none by chance with probability exp(-3), 5 %
 MOST_ROWS = 1000  # a chain sees no more: they show what shape a column has
 SWEEPS = 16  # of a chain; by ones of 8, logarithms are ahead where they are not by longer ones
+NO_OFFSET = 1e-2  # standard deviations: a number that is so much when another is 0 is its multiple
 SIMULATED = 1000  # rows, drawn to see what share of numbers is below zero
 
 
@@ -83,6 +84,8 @@ def choose_logarithms(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs,
     if not recoded.codecs:
         return recoded, None
 
+    copies, encoder = _without_copies(encoder, cells.exact, recoded.codecs.keys())
+    every, recoded = recoded, recoded.among([j for j in recoded.codecs if j not in copies])
     rows = _some_rows(len(cells.exact[next(iter(families))]), seed)
 
     def compare(encoder, cells, recoded, *purposes):
@@ -112,7 +115,33 @@ def choose_logarithms(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs,
             shown[name][doubtful] = again[name]
         shown["row_steps"] += again["row_steps"] if again else 0
     shown["chosen"] = shown.pop("refuted") | shown.pop("ahead")
-    return recoded.among(columns[shown["chosen"]]), shown
+    sources = [columns.tolist().index(source) for source in copies.values()]
+    for name in ("margin", "standard_error", "negative", "chosen"):
+        shown[name] = np.append(shown[name], shown[name][np.array(sources, dtype=np.int64)])
+    shown["columns"] = np.append(columns, np.array([*copies], dtype=np.int64))
+    return every.among(shown["columns"][shown["chosen"]]), shown
+
+
+def _without_copies(encoder, exact, competing):
+    """Columns of which others tell everything must not: by column that competes, the other one of
+    which it is a multiple, and has logarithms if that has; and the encoder without these, and
+    without columns that are linear functions of one that competes."""
+    found, codecs, new = {}, encoder.codecs, encoder
+    for j, codec in enumerate(encoder.without_collinear(exact, encoder.open_numbers).codecs):
+        if codec is codecs[j] or len(codec.sources) > 1:
+            continue
+        (source,) = codec.sources
+        slope = codecs[j].scale / codecs[source].scale * codec.weights[0]
+        at_zero = codecs[j].offset + codecs[j].scale * codec.intercept
+        is_multiple = abs(at_zero - slope * codecs[source].offset) <= NO_OFFSET * codecs[j].scale
+        if is_multiple and {source, j} <= competing:
+            found[j] = source
+            new = new.without_collinear(exact, [source, j])
+        elif len({source, j} & competing) == 1:
+            new = new.without_collinear(
+                exact, sorted([source, j], key=lambda i: i not in competing)
+            )
+    return found, new
 
 
 def _figures(contest, recoded):

@@ -143,7 +143,7 @@ class PermutationDPMixture(MembershipMixin, BaseAnnealed):
         with `point_estimate` "clusters" or a number `n_clusters`, `predict` gives the same for the
         training rows; otherwise these are the components, and it may differ.
     n_clusters_ : int
-        The number of clusters in `labels_`.
+        The number of clusters in `labels_`, those that `noise` has emptied included.
     component_labels_ : ndarray of shape (n_rows,), int64
         The component of each row in the point estimate.
     n_components_ : int

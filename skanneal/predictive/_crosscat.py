@@ -6,6 +6,7 @@ from numbers import Integral
 
 import numpy as np
 
+from ..encoding import CollinearCodec
 from ._dependence import dependences_of_draw
 from ._information import mutual_information
 from ._queries import MixtureQueries
@@ -22,10 +23,21 @@ class CrossCatQueries(MixtureQueries):
     def dependence_probability(self, columns):
         """How probable it is that two columns are in one view, or in two that are linked, that both
         have to do with the components or have one law for both in each of them, and that these make
-        them dependent.
+        them dependent. A column that others determine depends on these, and on what they do.
 
         Shape (n_compared, n_compared)."""
-        positions = self.positions(columns, "columns")
+        positions, codecs = self.positions(columns, "columns"), self.encoder.codecs
+        sources = {j: codecs[j].sources for j in positions if isinstance(codecs[j], CollinearCodec)}
+        wide = [*positions, *sorted({i for of in sources.values() for i in of} - {*positions})]
+        known = self._dependence_in_views(wide)
+        for j, of in sources.items():
+            own, others = wide.index(j), [wide.index(i) for i in of]
+            known[own] = np.maximum(known[own], known[others].max(axis=0))
+            known[:, own] = known[own]
+        return known[: len(positions), : len(positions)]
+
+    def _dependence_in_views(self, positions):
+        """The same of columns that are modelled; 0 for the others."""
         at, places = self.encoder.apart.places(positions)
         schema = self.encoder.table_schema
         together = np.zeros((len(schema.dtypes), len(schema.dtypes)))

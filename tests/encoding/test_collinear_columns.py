@@ -7,7 +7,12 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
-from skanneal import AnnealedDPMixture, CrossCatPY
+from skanneal import (
+    AcceleratedDPMixture,
+    AnnealedDPMixture,
+    CrossCatPY,
+    PermutationDPMixture,
+)
 from skanneal.encoding._collinear import find_collinear
 from skanneal.schedules import SequentialGibbs
 
@@ -218,3 +223,60 @@ def test_warm_start_goes_on_with_the_same_columns():
         warnings.simplefilter("ignore")
         model.fit(WIDE)
     assert model.families_["collinear"].tolist() == [COPY, SUM]
+
+
+def copies(n_rows=200, seed=2):
+    """Two independent columns, the first also in other units, and their sum."""
+    x, y = np.random.default_rng(seed).normal(size=(2, n_rows))
+    return np.column_stack([x, 1.8 * x + 32.0, y, x + y])
+
+
+@pytest.mark.parametrize(
+    "estimator", [AnnealedDPMixture, CrossCatPY, PermutationDPMixture, AcceleratedDPMixture]
+)
+def test_copies_do_not_part_rows_where_columns_are_independent(estimator):
+    """The control names the family: components then follow the line."""
+    X = copies()
+    with pytest.warns(UserWarning, match="the family 'normal' would part the rows along it"):
+        model = estimator(random_state=0).fit(X)
+    assert model.families_["collinear"].tolist() == [1, 3] and model.n_components_ < 5
+    drawn = model.sample(50, random_state=0)
+    np.testing.assert_allclose(drawn[:, 1], 1.8 * drawn[:, 0] + 32.0, rtol=1e-5)
+    np.testing.assert_allclose(drawn[:, 3], drawn[:, 0] + drawn[:, 2], atol=1e-5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        name = "likelihood" if estimator is AcceleratedDPMixture else "families"
+        named = estimator(**{name: "normal"}, random_state=0).fit(X)
+    assert "collinear" not in named.families_ and named.n_components_ > 8
+
+
+def test_what_is_determined_depends_on_what_determines_it_and_on_no_more():
+    x, y, z = np.random.default_rng(3).normal(size=(3, 200))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = CrossCatPY(n_chains=2, random_state=0).fit(np.column_stack([x, 3.0 * x, y, z]))
+    found = model.dependence_probability()
+    assert model.families_["collinear"].tolist() == [1]
+    assert found[0, 1] == found[1, 0] == found[1, 1] == 1.0
+    np.testing.assert_array_equal(found[1, 2:], found[0, 2:])
+    assert found[0, 2:].max() < 0.5
+    np.testing.assert_array_equal(
+        model.dependence_probability([2, 1]), found[np.ix_([2, 1], [2, 1])]
+    )
+
+
+@pytest.mark.parametrize("factor", [1.0, 7.5])
+def test_a_multiple_of_an_amount_is_what_the_amount_is(factor):
+    for seed in range(2):
+        x, y = np.random.default_rng(seed).normal(size=(2, 500))
+        X = np.exp(np.column_stack([x, x, y])) * [1.0, factor, 1.0]
+        model = fitted(X, n_chains=2)
+        assert model.families_["log_normal"].tolist() == [0, 2]
+        assert model.families_["collinear"].tolist() == [1]
+        shown = model.family_evidence_["logarithms"]
+        assert sorted(shown["columns"]) == [0, 1, 2] and shown["chosen"].all()
+        drawn = model.sample(200, random_state=0)
+        assert drawn.min() > 0.0
+        np.testing.assert_allclose(drawn[:, 1], factor * drawn[:, 0], rtol=1e-5)
+    shifted = fitted(np.column_stack([np.exp(x), 90.0 + np.exp(x), np.exp(y)]), n_chains=2)
+    assert shifted.families_["log_normal"].tolist() == [0, 2]  # no multiple: it competes by itself

@@ -98,6 +98,16 @@ def test_components_are_described(whole):
         assert named[c] == largest.loc[c].idxmax()
 
 
+def test_only_the_training_rows_are_described(whole):
+    """Also where they are as many."""
+    model, X = whole
+    for other in (X.sample(frac=1.0, random_state=1), X[::-1]):
+        with pytest.raises(ValueError, match="its cells are not those of the fit"):
+            model.describe_clusters(other)
+    with pytest.raises(ValueError, match="X must be the training data: it has 10 rows"):
+        model.describe_clusters(X[:10])
+
+
 def test_a_cluster_that_noise_has_emptied_has_no_typical_row():
     X = np.r_[np.random.default_rng(0).normal(size=(40, 2)), [[3.0, 3.0], [3.2, 3.1]]]
     options = {"schedule": SequentialGibbs(n_sweeps=10), "n_chains": 1, "random_state": 0}

@@ -141,6 +141,14 @@ def test_a_scale_that_cannot_be_reached_is_told(estimator):
     assert "grid in column 0: the hyperparameters that were given ask for" in message
 
 
+@pytest.mark.parametrize("families", ["normal", "multivariate_normal"])
+def test_small_units_are_no_end(families):
+    """The control: the end of a grid that small is told of as well."""
+    X, grids = 1e-7 * standardised(200, 2), {"normal": FAR | {"mu0": 1e-3}}
+    assert said(AnnealedDPMixture(families=families, **DRAWS), X) == []
+    assert said(AnnealedDPMixture(families="normal", hyperparameters=grids, **DRAWS), X) != []
+
+
 def test_the_diagonal_of_a_matrix_is_told_of():
     given = {"multivariate_normal": STIFF}
     model = AnnealedDPMixture(families="multivariate_normal", hyperparameters=given, **DRAWS)
