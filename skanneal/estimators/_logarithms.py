@@ -123,10 +123,16 @@ def choose_logarithms(encoder, X, cells, plan_of, hyperparameters, seed, n_jobs,
 
 
 def _without_copies(encoder, exact, competing):
-    """Columns of which others tell everything must not: by column that competes, the other one of
-    which it is a multiple, and has logarithms if that has; and the encoder without these, and
-    without columns that are linear functions of one that competes."""
-    found, codecs, new = {}, encoder.codecs, encoder
+    """What the contest does without, since a column that another one gives is no test of it.
+
+    Returns
+    -------
+    copies : dict of int to int
+        Columns that are multiples of another one, and which: they have logarithms if that has.
+    encoder : Encoder
+        With these set apart, and with those that a single column that competes gives.
+    """
+    copies, codecs, new = {}, encoder.codecs, encoder
     for j, codec in enumerate(encoder.without_collinear(exact, encoder.open_numbers).codecs):
         if codec is codecs[j] or len(codec.sources) > 1:
             continue
@@ -135,13 +141,13 @@ def _without_copies(encoder, exact, competing):
         at_zero = codecs[j].offset + codecs[j].scale * codec.intercept
         is_multiple = abs(at_zero - slope * codecs[source].offset) <= NO_OFFSET * codecs[j].scale
         if is_multiple and {source, j} <= competing:
-            found[j] = source
+            copies[j] = source
             new = new.without_collinear(exact, [source, j])
         elif len({source, j} & competing) == 1:
-            new = new.without_collinear(
-                exact, sorted([source, j], key=lambda i: i not in competing)
-            )
-    return found, new
+            own, other = (j, source) if j in competing else (source, j)
+            thinned = new.without_collinear(exact, [own, other])
+            new = thinned if thinned.codecs[own] is codecs[own] else new  # the one of more gaps
+    return copies, new
 
 
 def _figures(contest, recoded):

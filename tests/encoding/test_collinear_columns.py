@@ -278,5 +278,7 @@ def test_a_multiple_of_an_amount_is_what_the_amount_is(factor):
         drawn = model.sample(200, random_state=0)
         assert drawn.min() > 0.0
         np.testing.assert_allclose(drawn[:, 1], factor * drawn[:, 0], rtol=1e-5)
-    shifted = fitted(np.column_stack([np.exp(x), 90.0 + np.exp(x), np.exp(y)]), n_chains=2)
-    assert shifted.families_["log_normal"].tolist() == [0, 2]  # no multiple: it competes by itself
+    X = np.column_stack([np.exp(x), 90.0 + np.exp(x), np.exp(y)])
+    assert fitted(X, n_chains=2).families_["log_normal"].tolist() == [0, 2]  # it competes by itself
+    X[:9, 0] = np.nan  # the other one, of fewer gaps, is not set apart for it
+    assert 2 in fitted(X, n_chains=2).families_["log_normal"]
