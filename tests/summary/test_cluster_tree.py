@@ -21,6 +21,7 @@ from skanneal.summary._cluster_tree import (
     FEW_PAIRS,
     _at_passages,
     _Groups,
+    _least_sure,
     _pairs,
     _share_of_two,
     _valleys,
@@ -234,6 +235,12 @@ def slow_overlap(joints, first, second):
 
 def slow_tree(joints, draws=None, weights=(1.0,)):
     """The heights by the formula, everything anew after every merge."""
+    return slow_joins(joints, draws, weights)[0]
+
+
+def slow_joins(joints, draws=None, weights=(1.0,)):
+    """The same, and the components of each group that is made."""
+    made = []
     groups, heights, n_joins = [[k] for k in range(joints.shape[1])], [], joints.shape[1] - 1
     draws, alone = [joints] if draws is None else draws, {}
     while len(groups) > 1:
@@ -262,9 +269,10 @@ def slow_tree(joints, draws=None, weights=(1.0,)):
         heights += [0.0] * bool(few)
         a, b = sorted(pair)
         groups[a] = sorted(groups[a] + groups[b])
+        made.append(groups[a])
         del groups[b]
         groups.sort()
-    return heights
+    return heights, made
 
 
 def heights_of(joints, draws=(), weights=(1.0,)):
@@ -290,6 +298,33 @@ def test_heights_are_those_of_the_formula(seed):
     heights = heights_of(joints)
     np.testing.assert_allclose(heights, np.maximum(slow_tree(joints), 0.0), rtol=1e-9, atol=1e-9)
     assert heights.max() > 3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pieces_without_a_valley_join_in_the_order_of_their_overlap(seed):
+    """Two clusters of pieces, some of them small: the groups are those of the formula."""
+    generator = np.random.default_rng(seed)
+    rows = np.r_[generator.gamma(2.0, size=(150, 2)), generator.gamma(2.0, size=(150, 2)) + [7, 0]]
+    centres, spreads = rows[generator.choice(300, 9, replace=False)], generator.uniform(0.6, 1.6, 9)
+    joints = -((rows[:, None] - centres) ** 2).sum(axis=2) / (2 * spreads**2) - 2 * np.log(spreads)
+    tree, made = valley_tree(joints), [[k] for k in range(9)]
+    for first, second in tree[:, :2].astype(int):
+        made.append(sorted(made[first] + made[second]))
+    assert made[9:] == slow_joins(joints)[1]
+
+
+def test_what_speaks_for_a_valley_goes_before_overlap():
+    """Overlaps decide between pairs for which nothing speaks, and where evidence is equal."""
+    overlaps = np.ones((4, 4))
+    overlaps[0, 1], overlaps[1, 2], overlaps[2, 3] = 0.9, 0.2, 0.1
+    pairs = [(0, 1), (1, 2), (2, 3)]
+    for said, first in (
+        ((0.0, -1.5, -3.0), (1, 2)),
+        ((-0.1, -1.5, -3.0), (0, 1)),
+        ((2.0, 1.0, 1.0), (1, 2)),
+        ((2.0, 1.0, 0.5), (2, 3)),
+    ):
+        assert _least_sure(pairs, dict(zip(pairs, said)), overlaps) == first
 
 
 @pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0, 1.0), (5.0, 1.0, 1.0, 1.0, 0.0)])
