@@ -60,7 +60,9 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         The share of the training rows that are outliers, in (0, 0.5]. With "auto", rows above the
         score that 1 % of ordinary rows would exceed are outliers, and the tenth of the rows that
         are oddest has no say in where that is: ordinary rows are assumed to have an exponential
-        tail, as a model's own rows have, and the scores of the others are extrapolated.
+        tail, as a model's own rows have, and the scores of the others are extrapolated. If less
+        than 1 % of the training rows of an average over scales are beyond, their tail is lighter:
+        then about 1 % of them are outliers, if there are 100 rows or more.
     max_time : float or None, default=None
         Seconds of wall clock that the fit may take. It replaces the estimator's own `max_time`.
         Without an `estimator`, two thirds of it are for the mixture of all rows.
@@ -231,8 +233,12 @@ class MixtureOutlierDetector(OutlierMixin, CallbackSupportMixin, DocLink, BaseEs
         is not known so well, goes on as it fell before."""
         scores = self.outlier_scores_
         if self._scales is not None:
-            half, most = np.quantile(self._scales.means(_some(X, len(scores))), [HALF, ORDINARY])
-            return -float(self._scales.law(most + MARGIN * (most - half) / FALL))
+            means = self._scales.means(_some(X, len(scores)))
+            half, most = np.quantile(means, [HALF, ORDINARY])
+            begin = most + MARGIN * (most - half) / FALL
+            if AUTO_SHARE * len(means) >= 1.0:  # else the oddest row says nothing of the tail
+                begin = min(begin, np.quantile(means, 1.0 - AUTO_SHARE, method="higher"))
+            return -float(self._scales.law(begin))
         if np.isnan(scores).any():  # there was no time for them
             scores = scores_of_model(self.estimator_, _some(X, len(scores)))
         return -float(np.quantile(scores, ORDINARY) + MARGIN)

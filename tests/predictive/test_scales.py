@@ -457,3 +457,13 @@ def test_names_of_columns_are_compared_once_and_by_the_detector(own):
             assert "but MixtureOutlierDetector was fitted with feature names" in str(one.message)
     with pytest.raises(ValueError, match="but MixtureOutlierDetector is expecting 2 features"):
         detector.explain_outliers(bare[:, :1])
+
+
+@pytest.mark.parametrize("n_rows", [60, 300])
+def test_a_light_tail_has_a_hundredth_of_the_rows(n_rows):
+    """Uniform rows: none is as far out as an exponential tail has it. Less than 100 rows say
+    nothing of that."""
+    X = np.random.default_rng(1).random((n_rows, 2))
+    detector = MixtureOutlierDetector(n_estimators=6, random_state=0).fit(X)
+    n_outliers = np.count_nonzero(detector.predict(X) == -1)
+    assert n_outliers == (2 if n_rows == 300 else 0)
