@@ -412,8 +412,7 @@ class _Groups:
     def overlaps(self):
         """Sums over the rows of sqrt(p_ia p_ib), with the probabilities of the components:
         (n_components, n_components)."""
-        roots = softmax(self.joints / 2.0, axis=1)
-        roots /= np.sqrt((roots**2).sum(axis=1, keepdims=True))
+        roots = np.sqrt(softmax(self.joints, axis=1))
         return np.maximum(roots.T @ roots, np.finfo(float).tiny)
 
     def neighbours(self):
