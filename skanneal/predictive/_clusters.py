@@ -35,7 +35,8 @@ from ..summary._tree_order import Joins
 from ._distances import scores_by_distance
 from ._draws import evenly, state_of
 from ._loo import compared_rows
-from ._parts import beneath, main_peaks, neighbourhood, parted
+from ._one_or_two_groups import two_groups
+from ._parts import beneath, main_peaks, neighbourhood, numbers_of, parted
 from ._point import matching_view
 from ._predictor import Predictor
 from ._raised_weights import alike, raised_weights
@@ -251,8 +252,9 @@ class Clusters:
         if by_peaks is not None:
             return Joins.of(*by_peaks, known, parted=True)
         given = self._judges(judges, table), self.weights[judges], numbers
-        valleys = valley_tree(own, *given)
-        return Joins.of(surer(valleys, pair_heights(own, *given, None, valleys)), own, known)
+        valleys = valley_tree(own, *given, factor=self.factor(table))
+        pairs = pair_heights(own, *given, valleys=valleys, factor=self.factor(table))
+        return Joins.of(surer(valleys, pairs), own, known)
 
     def _judging(self, table, limit=None, seconds=0.0):
         """Which draws judge, each of which takes so many seconds."""
@@ -333,6 +335,10 @@ class Clusters:
     def numbers(self, point, table):
         """The numbers of the rows in which valleys are looked for, as `numbers_of` gives them."""
         return numbers_of(point, table, self.n_looked)
+
+    def factor(self, table):
+        """The `factor` of a tree of the point estimate's components."""
+        return two_groups(self.point, table, self.n_looked)
 
     def scored(self, draws, views, table):
         """Yield (start, stop, an iterator of each draw's log w_c p(row | x_c) of these rows in a
@@ -436,20 +442,6 @@ def joints_without(mixture, table, rows):
 def looked_rows(n_components):
     """In how many rows valleys are looked for, if there are so many."""
     return max(TREE_ROWS, min(ROWS_EACH * n_components, _TREE_CELLS // n_components))
-
-
-def numbers_of(point, table, most):
-    """The columns of numbers of a point estimate's view, those with atoms left out, in at most so
-    many rows: (n_rows, n_columns), or None if there is none; and whether the view has no other
-    column."""
-    view = View(state_of(point, table.empty_like()).views[point.main_view])
-    some = table.take(compared_rows(table.n_rows, most))
-    numbers = [
-        j for j in sorted(view.features) if some.dtypes[j] == "f4" and not len(some.atoms[j])
-    ]
-    if not numbers:
-        return None, False
-    return np.column_stack([some.column(j) for j in numbers]), len(numbers) == len(view.features)
 
 
 def labels_of_draws(draws, point, clusters):

@@ -32,6 +32,7 @@ from ..summary._basins import basins
 from ..summary._cluster_tree import FEW_ROWS
 from ..summary._dip import scaled_dip
 from ._draws import CHECKED, n_labelled, state_of
+from ._loo import compared_rows
 from ._view import View
 
 NEIGHBOURS = 10  # of a row, to which it has edges
@@ -149,6 +150,20 @@ def neighbourhood(point, table, rows):
         for j in columns
     )
     return Neighbourhood(table, rows, columns) if numbers and len(rows) > 1 else None
+
+
+def numbers_of(point, table, most):
+    """The columns of numbers of a point estimate's view, those with atoms left out, in at most so
+    many rows: (n_rows, n_columns), or None if there is none; and whether the view has no other
+    column."""
+    view = View(state_of(point, table.empty_like()).views[point.main_view])
+    some = table.take(compared_rows(table.n_rows, most))
+    numbers = [
+        j for j in sorted(view.features) if some.dtypes[j] == "f4" and not len(some.atoms[j])
+    ]
+    if not numbers:
+        return None, False
+    return np.column_stack([some.column(j) for j in numbers]), len(numbers) == len(view.features)
 
 
 def beneath(labels_of_draws, rows, groups):

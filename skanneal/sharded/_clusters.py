@@ -9,8 +9,9 @@ import numpy as np
 
 from ..families import Table
 from ..parallel import LEAST
-from ..predictive._clusters import Clusters, joints_without, numbers_of
+from ..predictive._clusters import Clusters, joints_without
 from ..predictive._loo import compared_rows
+from ..predictive._parts import numbers_of
 from ..predictive._tail import TIMED_ROWS
 from ..states import state_from_arrays
 from ._draws import FeatureDraw, joint_weights, weight_in_new, weights_in_components
@@ -95,6 +96,10 @@ class ShardedClusters(Clusters):
             return None, False
         rows = table.get(compared_rows(table.n_rows, self.n_looked))
         return numbers_of(point, rows.table, self.n_looked)
+
+    def factor(self, table):
+        """See `Clusters`; only columns of a Table have levels."""
+        return super().factor(table) if isinstance(table, Table) else None
 
     def scored(self, draws, views, table):
         """See `Clusters`; `table` is a Table or Rows."""

@@ -44,6 +44,10 @@ the whole border has about m / n of its evidence, which grows as the rows. If th
 border in ten has by chance, the passage would show the valley; and if it then has less than that,
 its evidence is that of the border. Small components beside others in their group are no passages.
 
+Between two values of a level lies nothing, so that a dip is certain wherever a level divides two
+groups. Where columns have levels or atoms, a valley is therefore no surer than that two components
+explain the rows of the two groups better than one (predictive/_one_or_two_groups.py).
+
 Groups are merged, always the two between which a valley is least sure, until one is left; groups of
 one row or two, of which nothing is sure, before all others. Where nothing speaks for a valley, no
 more than chance does for the surest of so many, those merge first that overlap most, by the
@@ -160,7 +164,9 @@ def cluster_tree(
     return surer(valleys, pair_heights(*given, None, valleys))
 
 
-def pair_heights(log_joints, draws=(), draw_weights=None, numbers=None, peaks=None, valleys=None):
+def pair_heights(
+    log_joints, draws=(), draw_weights=None, numbers=None, peaks=None, valleys=None, factor=None
+):
     """How sure it is that two components are two clusters because components are clusters, in nats:
     (n_components, n_components); parameters as in `cluster_tree`, `peaks` as in `valley_tree`, and
     `valleys` from there: without them all pairs count alike. With peaks, what is about one peak
@@ -176,6 +182,9 @@ def pair_heights(log_joints, draws=(), draw_weights=None, numbers=None, peaks=No
     if judges and share_in_doubt(shares, weights) > MOST:
         return np.zeros((n_components, n_components))
     odds, sizes = _pairs(groups, judges or [groups], weights, numbers)
+    if factor is not None:
+        for a, b in np.argwhere(np.triu(np.abs(odds) < _FAR, 1)).tolist():
+            odds[a, b] = odds[b, a] = min(odds[a, b], factor(a, b))
     sure = _share_of_two(odds, groups.alive, valleys)
     small = sizes[own] < SMALL * np.median(sizes[groups.alive])
     odds = odds[np.ix_(own, own)]
@@ -185,7 +194,7 @@ def pair_heights(log_joints, draws=(), draw_weights=None, numbers=None, peaks=No
     return np.where(odds <= -_FAR, 0.0, heights)
 
 
-def valley_tree(log_joints, draws=(), draw_weights=None, numbers=None, peaks=None):
+def valley_tree(log_joints, draws=(), draw_weights=None, numbers=None, peaks=None, factor=None):
     """The tree of the valleys alone.
 
     Parameters
@@ -195,10 +204,13 @@ def valley_tree(log_joints, draws=(), draw_weights=None, numbers=None, peaks=Non
     peaks : int array of shape (n_components,) or None, default=None
         About which peak of the density each component is. Those about one peak are joined first,
         and no valley is sought between them. None: each has a peak of its own.
+    factor : callable or None, default=None
+        Where rows have no places in between: the log of a Bayes factor for that two groups are
+        two, and not one. No valley is surer than that. It has `merge`, as groups have.
     """
     if np.shape(log_joints)[1] == 1:
         return np.empty((0, 4))
-    return _valleys(*_given(log_joints, draws, draw_weights, numbers), peaks)
+    return _valleys(*_given(log_joints, draws, draw_weights, numbers), peaks, factor)
 
 
 def _given(log_joints, draws, draw_weights, numbers):
@@ -274,17 +286,18 @@ def _pairs(groups, judges, weights, numbers=None):
     return out, sizes
 
 
-def _valleys(groups, judges, weights, numbers, peaks=None):
+def _valleys(groups, judges, weights, numbers, peaks=None, factor=None):
     """The tree of the valleys alone; `peaks` as in `valley_tree`."""
     n_components = groups.joints.shape[1]
     node = np.arange(n_components)  # of each group; a group has the number of its first component
     counts = np.ones(n_components)
     tree, height = np.empty((n_components - 1, 4)), 0.0
+    merging = [groups, *judges] if factor is None else [groups, *judges, factor]
 
     def join(step, a, b):
         tree[step] = *sorted((node[a], node[b])), height, counts[a] + counts[b]
-        for of_draw in groups, *judges:
-            of_draw.merge(a, b)
+        for of in merging:
+            of.merge(a, b)
         node[a], counts[a] = n_components + step, counts[a] + counts[b]
 
     known = _known(peaks)
@@ -312,6 +325,8 @@ def _valleys(groups, judges, weights, numbers, peaks=None):
                 between = [passages[i][j] for i, j in product(*counting) if j in passages[i]]
                 of_dips = _at_passages(evidence, rows, between) - many
                 said[a, b] = _fair(of_dips, groups, judges, weights, a, b)
+                if factor is not None and said[a, b] > 0.0:
+                    said[a, b] = min(said[a, b], _of_factor(factor(a, b)))
             while (pair := _least_sure(pairs, said, overlaps)) not in asked:
                 asked.add(pair)
                 alone = largest[pair, 1] < SMALL * largest[pair, 0]
@@ -328,6 +343,11 @@ def _valleys(groups, judges, weights, numbers, peaks=None):
         said = {pair: of for pair, of in said.items() if not {a, b} & set(pair)}
         asked &= said.keys()
     return tree
+
+
+def _of_factor(log_factor):
+    """Evidence by the log of a Bayes factor for two and not one, if both are as probable."""
+    return float(np.logaddexp(0.0, log_factor))
 
 
 def _least_sure(pairs, said, overlaps):

@@ -81,7 +81,12 @@ def test_fewer_draws_of_many_rows_or_components(monkeypatch, limit, n_draws, n_j
     """An odd number of those that clusters are averaged over judges valleys."""
     judged, given = [], _clusters.valley_tree
     monkeypatch.setattr(_clusters, limit, 1)
-    monkeypatch.setattr(_clusters, "valley_tree", lambda *a: judged.append(len(a[1])) or given(*a))
+
+    def watched(*args, **options):
+        judged.append(len(args[1]))
+        return given(*args, **options)
+
+    monkeypatch.setattr(_clusters, "valley_tree", watched)
     X = np.repeat(np.eye(3) * 9, 30, axis=0) + np.random.default_rng(0).normal(size=(90, 3))
     model = fitted(X, n_draws=10)
     assert len(model._clusters.draws) == n_draws
