@@ -29,6 +29,7 @@ BINARY = {
     "mixture": "`AnnealedDPMixture`",
     "forests": "with forests",
     "crosscat": "`CrossCatPY`",
+    "crosscat_forests": "with forests, 8 chains of 200 draws",
 }
 
 
@@ -164,11 +165,14 @@ def binary(folder=RESULTS):
     by_method = {method: by_set for (_, method), by_set in found.items()}
     names = [method for method in BINARY if method in by_method]
     rows = []
-    for name in sorted(set.intersection(*(set(by_method[method]) for method in names))):
-        scores = {m: [record["score"] for record in by_method[m][name]] for m in names}
-        best = max(np.mean(values) for values in scores.values())
+    for name in sorted(set.union(*(set(by_method[method]) for method in names))):
+        scores = {m: [record["score"] for record in by_method[m].get(name, [])] for m in names}
+        best = max(np.mean(values) for values in scores.values() if values)
         cells = []
         for values in scores.values():
+            if not values:
+                cells.append(NONE)
+                continue
             text = f"{np.mean(values):.2f}"
             text = f"**{text}**" if np.mean(values) > best - 0.005 else text  # to what is shown
             spread = f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else ""

@@ -48,7 +48,8 @@ ROWS_TIMES_DRAWS, CELLS = 400_000, 4 * 10**6  # fewer draws of more rows, or of 
 FEW_LABELLING = 2  # that label very many rows
 TREE_ROWS, ROWS_EACH = 4000, 100  # in which valleys are looked for; more, of many components
 TREE_DRAWS = 31  # that judge valleys: where 9 did, fits of other seeds agreed less often
-_TREE_CELLS = 4 * 10**6  # rows times components, or these times draws; beyond that, fewer
+_LOOKED_CELLS = 2 * 10**6  # rows times components; beyond that, fewer rows than ROWS_EACH says
+_TREE_CELLS = 4 * 10**6  # these times draws; beyond that, fewer draws
 _FEW_JUDGES = 3  # with any number of components
 FEWEST_COMPONENTS = 3  # of which one can lie beneath three peaks: its own and those of the others
 LARGEST = np.finfo(float).max
@@ -441,7 +442,7 @@ def joints_without(mixture, table, rows):
 
 def looked_rows(n_components):
     """In how many rows valleys are looked for, if there are so many."""
-    return max(TREE_ROWS, min(ROWS_EACH * n_components, _TREE_CELLS // n_components))
+    return max(TREE_ROWS, min(ROWS_EACH * n_components, _LOOKED_CELLS // n_components))
 
 
 def labels_of_draws(draws, point, clusters):
