@@ -45,6 +45,8 @@ class ChainPlan(NamedTuple):
         The views at first: drawn from their prior, one for each column, or one for all.
     starts : tuple of str
         Names in STARTS, of the rivals that may take the chain's place.
+    pieces : bool
+        Whether a mixture of few rows begins again in small pieces, if that is better.
     partition_prior : str
         Name in PARTITION_PRIORS, of both partitions' prior.
     shared_grids : dict of str to list of (array or None)
@@ -64,6 +66,7 @@ class ChainPlan(NamedTuple):
     init: int | np.ndarray | None = None
     columns: str = "drawn"
     starts: tuple = ()
+    pieces: bool = False
     shared_grids: dict = {}
 
     @property
@@ -71,5 +74,9 @@ class ChainPlan(NamedTuple):
         """Rows in the subsample from which on moves follow a churn."""
         n_rows = self.table.n_rows
         few = min(MOST_SETTLED, max(LEAST_SETTLED, n_rows // SETTLED_PART))
-        asked = [FAMILIES[name].settled_rows(len(at)) for name, at in self.families.items()]
-        return min(max([few, *asked]), n_rows)
+        return min(max(few, self.asked_rows), n_rows)
+
+    @property
+    def asked_rows(self):
+        """Rows that families ask for, before they tell anything of a component."""
+        return max(FAMILIES[name].settled_rows(len(at)) for name, at in self.families.items())

@@ -29,6 +29,7 @@ from ..parallel import OfChain, seed_below, seeds_below
 from ..summary._lead import Lead
 from ._chain import Chain
 from ._mend import grown, mend_views
+from ._pieces import try_pieces
 from ._unseen import LEAST_UNSEEN, unseen_differences
 
 LEAST_ROWS = 250  # in the subsample at the first comparison
@@ -61,7 +62,7 @@ def begin_chain(plan, schedule, seed, further_sweeps, max_time, stop, progress):
     further_sweeps : float
         Full-data sweeps that will follow for further draws.
     max_time : float or None
-        Seconds that the chain may take; only for a plan without `starts`.
+        Seconds that the chain may take; only for a plan without `starts` and `pieces`.
     stop : StopFlag
         Raised to end early.
     progress : Progress
@@ -73,6 +74,9 @@ def begin_chain(plan, schedule, seed, further_sweeps, max_time, stop, progress):
         On its schedule's path; the one of the usual start, if the race was stopped.
     """
     chain = Chain.begin(plan, schedule, seed, further_sweeps, max_time)
+    if plan.pieces:
+        chain.progress = progress
+        try_pieces(chain, seed, stop)
     if not plan.starts:
         return chain
     chain.progress, rivals, behind = progress, [], set()

@@ -72,6 +72,7 @@ class BaseAnnealed(BaseTable, BaseChains):
     _move_registries = (MOVES,)  # of what `moves` may name
     _auto_moves = ("gibbs", "split_merge")
     _has_views, _sweep_cost = False, SweepCost()
+    _begins_in_pieces = False  # see chains/_pieces.py
 
     def _fit(self, X, strata):
         """Make the whole fit; return what `_keep` takes."""
@@ -266,7 +267,8 @@ class BaseAnnealed(BaseTable, BaseChains):
         """
         in_rounds = auto and not limit
         races = self._has_views and schedule.races and not limit
-        plan = plan._replace(starts=tuple(STARTS) if races else ())
+        pieces = in_rounds and self._begins_in_pieces and schedule.races and not self._goes_on
+        plan = plan._replace(starts=tuple(STARTS) if races else (), pieces=pieces)
         most_draws, starts = self._n_draws(auto, plan.table), [(plan, schedule)] * self.n_chains
         if in_rounds:
             others = itertools.cycle(self._other_starts(plan, schedule))

@@ -270,6 +270,8 @@ class AnnealedDPMixture(MembershipMixin, BaseAnnealed):
 
     _parameter_constraints: dict = {**BaseAnnealed._parameter_constraints, **CLUSTERS}
 
+    _begins_in_pieces = True
+
     def __init__(
         self,
         *,

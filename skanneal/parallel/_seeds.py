@@ -43,10 +43,11 @@ class OfChain(IntEnum):
     """Below a chain's seed.
 
     An island, which has no rivals and whose views are not mended, has one seed of its own, and its
-    particles those from PARTICLES on. Rivals have those from RIVALS on.
+    particles those from PARTICLES on. A mixture that begins again in pieces has one. Rivals have
+    those from RIVALS on.
     """
 
-    MENDING = ISLAND = 1
+    MENDING = ISLAND = PIECES = 1
     RIVALS = PARTICLES = 2
 
 
