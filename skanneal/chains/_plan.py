@@ -79,4 +79,5 @@ class ChainPlan(NamedTuple):
     @property
     def asked_rows(self):
         """Rows that families ask for, before they tell anything of a component."""
-        return max(FAMILIES[name].settled_rows(len(at)) for name, at in self.families.items())
+        asked = [FAMILIES[name].settled_rows(len(at)) for name, at in self.families.items()]
+        return max(asked, default=0)

@@ -73,8 +73,8 @@ def test_valleys_are_looked_for_in_more_rows_of_many_components(n_components, n_
 
 
 def test_rows_times_components_are_bounded():
-    assert _clusters.looked_rows(200) == 20_000
-    assert _clusters.looked_rows(400) == 10_000
+    assert _clusters.looked_rows(130) == 13_000
+    assert _clusters.looked_rows(400) == 5_000
     assert _clusters.looked_rows(5000) == 4000
 
 
