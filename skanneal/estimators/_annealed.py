@@ -267,7 +267,7 @@ class BaseAnnealed(BaseTable, BaseChains):
         """
         in_rounds = auto and not limit
         races = self._has_views and schedule.races and not limit
-        pieces = in_rounds and self._begins_in_pieces and schedule.races and not self._goes_on
+        pieces = in_rounds and self._begins_in_pieces and schedule.races
         plan = plan._replace(starts=tuple(STARTS) if races else (), pieces=pieces)
         most_draws, starts = self._n_draws(auto, plan.table), [(plan, schedule)] * self.n_chains
         if in_rounds:

@@ -82,7 +82,6 @@ def _with_half_counts(block, slots):
             new.set_hyper(f, h, 0.5)
     for k, slot in enumerate(slots):
         new.copy_slot(block, int(slot), k)
-    new.refresh_all()
     return new
 
 

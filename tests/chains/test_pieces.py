@@ -73,6 +73,14 @@ def test_all_rows_are_in_pieces():
     chain.recount()
 
 
+def test_families_ask_for_more_rows(monkeypatch):
+    monkeypatch.setattr(ChainPlan, "asked_rows", 25)
+    chain = Chain.begin(plan_of(True), SCHEDULE, seed())
+    chain.run()
+    _pieces.divide_all(chain)
+    assert _pieces.PIECE < chain.state.sizes().max() <= 25
+
+
 @pytest.mark.parametrize(
     ("log_joint", "lead", "better"), [(1, 0.1, True), (-1, 0.1, False), (1, -0.1, False)]
 )
@@ -101,15 +109,19 @@ def test_a_chain_that_is_not_worse_is_what_it_would_be(monkeypatch):
 
 def test_a_chain_that_is_stopped_stays(monkeypatch):
     chain, stop = Chain.begin(plan_of(True), SCHEDULE, seed()), StopFlag()
-    divided = _pieces.divide_all
+    divided, rivals = _pieces.divide_all, []
 
     def stopped(rival):
+        rivals.append((rival, rival.bit_generator.state))
         divided(rival)
         stop.set()
 
     monkeypatch.setattr(_pieces, "divide_all", stopped)
     monkeypatch.setattr(_pieces, "is_better", lambda *states: True)
     _pieces.try_pieces(chain, seed(), stop)
+    rival, random_numbers = rivals[0]
+    assert random_numbers != np.random.PCG64(seed()).state  # but random numbers of its own
+    assert chain.clock.seconds >= rival.clock.seconds
     usual = Chain.begin(plan_of(False), SCHEDULE, seed())
     usual.run()
     assert same_arrays(chain.draw(), usual.draw())

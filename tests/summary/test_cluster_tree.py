@@ -694,3 +694,31 @@ def test_weights_of_draws_are_checked(weights):
     joints = np.zeros((6, 2))
     with pytest.raises(ValueError, match="draw_weights must hold 2 finite numbers"):
         cluster_tree(joints, [joints, joints], weights)
+
+
+class Factor:
+    """The log of a Bayes factor that is the same for all groups, and what was merged."""
+
+    def __init__(self, log_factor):
+        self.log_factor, self.asked, self.merged = log_factor, [], []
+
+    def __call__(self, a, b):
+        self.asked.append((a, b))
+        return self.log_factor
+
+    def merge(self, a, b):
+        self.merged.append((a, b))
+
+
+def test_no_valley_is_surer_than_a_factor_says():
+    """Of three clusters far apart; groups are merged in the factor as in the tree."""
+    centres = np.array([0.0, 20.0, 60.0])
+    rows = np.repeat(centres, 60) + np.random.default_rng(0).normal(size=180)
+    joints = -0.5 * (rows[:, None] - centres) ** 2
+    factor = Factor(1.5)
+    tree = valley_tree(joints, factor=factor)
+    assert valley_tree(joints)[:, 2].min() > 5.0
+    np.testing.assert_allclose(tree[:, 2], np.log1p(np.exp(1.5)))
+    assert len(factor.merged) == 2 and factor.asked
+    sure, doubtful = (pair_heights(joints, factor=Factor(of)).max() for of in (50.0, -50.0))
+    assert sure > 3.0 and doubtful < 0.5
