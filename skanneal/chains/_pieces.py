@@ -7,13 +7,13 @@ component is improbable, although many would not be, since the laws would then b
 by row, and split by split, it takes a chain some thousand sweeps to get there, and several chains
 agree with each other until then.
 
-So when all rows are in, a copy of the chain begins again in pieces of PIECE rows at most. All rows
-are divided in two, and each part again, by the proposals of splits; then the hyperparameters are
-drawn given the pieces; and all of this PASSES times, since the first pieces are made by laws of
-wide components and are themselves too wide. Where components should be wide, the pieces are soon
-one again. After N_SWEEPS sweeps the chain goes on in the state of its copy if this makes its rows
-more probable for sure, each row left out of what is known (see Lead), and if its log joint density
-is the higher one.
+So when all rows are in, a copy of the chain begins again in pieces of PIECE rows at most, or of as
+many as a family asks for, if there are enough rows for FEWEST of these. All rows are divided in
+two, and each part again, by the proposals of splits; then the hyperparameters are drawn given the
+pieces; and all of this PASSES times, since the first pieces are made by laws of wide components and
+are themselves too wide. Where components should be wide, the pieces are soon one again. After
+N_SWEEPS sweeps the chain goes on in the state of its copy if this makes its rows more probable for
+sure, each row left out of what is known (see Lead), and if its log joint density is the higher one.
 
 This chooses where a chain begins; it is not a move, and leaves no law invariant.
 """
@@ -29,6 +29,7 @@ from ..states import logs_without
 from ..summary._lead import Lead
 
 MOST_ROWS = 1000  # of more, pieces would take long to become one again
+FEWEST = 10  # pieces: fewer are not small
 PIECE, PASSES, N_SWEEPS = 10, 2, 25
 N_DRAWS = 10  # of the hyperparameters, after each pass
 MOST_STEPS = 3  # for each row of a part that is divided
@@ -46,7 +47,8 @@ def try_pieces(chain, seed, stop):
     stop : StopFlag
         Raised to end early: then the chain stays as it is.
     """
-    if not chain.run(stop) or chain.state.table.n_rows > MOST_ROWS:
+    fewest_rows, n_rows = FEWEST * most_rows(chain.plan), chain.plan.table.n_rows
+    if not chain.run(stop) or not fewest_rows <= n_rows <= MOST_ROWS:
         return
     rival = chain.copy(chain.plan, np.random.PCG64(seed_below(seed, OfChain.PIECES)))
     for _ in range(PASSES):
@@ -58,13 +60,18 @@ def try_pieces(chain, seed, stop):
         chain.state = rival.state
 
 
+def most_rows(plan):
+    """How many rows a piece has at most."""
+    return max(PIECE, plan.asked_rows)
+
+
 def divide_all(chain):
     """Divide all rows into pieces, and draw hyperparameters given these."""
     state, plan = chain.state, chain.plan
-    most = max(PIECE, plan.asked_rows)
+    most = most_rows(plan)
     generator = np.random.Generator(chain.bit_generator)
-    labels, parts, n_pieces = np.empty(plan.table.n_rows, dtype=np.int64), [], 0
-    parts.append(np.arange(len(labels)))
+    labels, n_pieces = np.empty(plan.table.n_rows, dtype=np.int64), 0
+    parts = [np.arange(len(labels))]
     while parts:
         rows = generator.permutation(parts.pop())
         if len(rows) > most:

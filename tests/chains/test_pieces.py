@@ -27,7 +27,7 @@ def arms(seed, n_rows=312):
     return along[:, None] * np.c_[np.cos(angle), np.sin(angle)] + 0.02 * noise
 
 
-def plan_of(pieces, n_rows=60):
+def plan_of(pieces, n_rows=120):
     """A column of numbers and one of levels, both with gaps."""
     rng = np.random.default_rng(3)
     numbers, levels = rng.normal(size=n_rows).tolist(), rng.integers(3, size=n_rows).tolist()
@@ -68,7 +68,7 @@ def test_all_rows_are_in_pieces():
     chain.run()
     _pieces.divide_all(chain)
     sizes = chain.state.sizes()
-    assert sizes.sum() == 60 and sizes.max() <= _pieces.PIECE and np.count_nonzero(sizes) > 6
+    assert sizes.sum() == 120 and sizes.max() <= _pieces.PIECE and np.count_nonzero(sizes) > 12
     chain.state.validate()
     chain.recount()
 
@@ -145,12 +145,17 @@ def test_which_fits_try_them(monkeypatch):
         assert tries(monkeypatch, other, X) == 0
 
 
-def test_tables_of_many_rows_have_none(monkeypatch):
+@pytest.mark.parametrize(("limit", "value"), [("MOST_ROWS", 119), ("FEWEST", 13), ("FEWEST", 12)])
+def test_tables_of_too_many_or_too_few_rows_have_none(monkeypatch, limit, value):
     def refuse(chain):
         raise AssertionError
 
     monkeypatch.setattr(_pieces, "divide_all", refuse)
-    monkeypatch.setattr(_pieces, "MOST_ROWS", 59)
+    monkeypatch.setattr(_pieces, limit, value)
     chain = Chain.begin(plan_of(True), SCHEDULE, seed())
-    _pieces.try_pieces(chain, seed(), StopFlag())
+    if value == 12:  # there are enough
+        with pytest.raises(AssertionError):
+            _pieces.try_pieces(chain, seed(), StopFlag())
+    else:
+        _pieces.try_pieces(chain, seed(), StopFlag())
     assert chain.is_full
