@@ -85,7 +85,7 @@ def test_families_ask_for_more_rows(monkeypatch):
     ("log_joint", "lead", "better"), [(1, 0.1, True), (-1, 0.1, False), (1, -0.1, False)]
 )
 def test_it_must_be_better_in_both_ways(monkeypatch, log_joint, lead, better):
-    """Leads of two rows in three are four standard errors of the mean, or are negative."""
+    """The standard error of a mean lead is 0.015."""
     rng = np.random.default_rng(0)
     found = {0: np.zeros(400), log_joint: lead + rng.normal(0.0, 0.3, 400)}
     monkeypatch.setattr(_pieces, "logs_without", lambda state, rows: found[state.log_joint()])
@@ -96,7 +96,7 @@ def test_it_must_be_better_in_both_ways(monkeypatch, log_joint, lead, better):
     assert _pieces.is_better(rival, usual) == better
 
 
-def test_a_chain_that_is_not_worse_is_what_it_would_be(monkeypatch):
+def test_a_chain_whose_copy_is_not_better_is_what_it_would_be(monkeypatch):
     usual = run_chain(plan_of(False), SCHEDULE, seed())
     for better in False, True:
         monkeypatch.setattr(_pieces, "is_better", lambda rival, usual, better=better: better)
