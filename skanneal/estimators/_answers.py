@@ -15,9 +15,10 @@ chain alone would have said and what the fit says:
 - the dependence of columns, in a CrossCat: the mean difference of a pair's probability, of at most
   20 columns.
 
-For all answers but the number, the chain that differs most decides. Chains without weight have no
-part in the answers, so they are not compared; if fewer than two chains have weight, no answer
-counts as agreed.
+For all answers but the number, the chain that differs most decides. Once it is known that neither
+the clusters nor their number are agreed, no further chain is asked for its clusters: that takes
+about as long as the clusters of the fit. Chains without weight have no part in the answers, so they
+are not compared; if fewer than two chains have weight, no answer counts as agreed.
 
 Chains may agree in everything, and a fit with another seed may still cut its tree otherwise, where
 a join is about as sure as `separation`. So it is also asked how the number of clusters would differ
@@ -82,10 +83,15 @@ def of_clusters(estimator, fitted, table, encoder):
     """Return the answers about clusters; parameters as in `answers_of`, with the training rows."""
     chains = [fitted["draws_"][c] for c in np.flatnonzero(fitted["chain_weights_"])]
     n_clusters = fitted["n_clusters_"]
-    own = [_own_clusters(estimator, draws, n_clusters, table, encoder) for draws in chains]
     labels = fitted["labels_"][compared_rows(table.n_rows, COMPARED_ROWS)]
-    alike = min(adjusted_rand_score(labels, of_chain) for of_chain, _ in own)
-    same = np.mean([abs(number - n_clusters) <= SAME_NUMBER * n_clusters for _, number in own])
+    alike, same = [], []
+    for draws in chains:
+        of_chain, number = _own_clusters(estimator, draws, n_clusters, table, encoder)
+        alike.append(adjusted_rand_score(labels, of_chain))
+        same.append(abs(number - n_clusters) <= SAME_NUMBER * n_clusters)
+        if min(alike) < ALIKE and same.count(False) > (1.0 - SHARE) * len(chains):
+            break
+    alike, same = min(alike), np.mean(same)
     several = len(chains) > 1
     return {
         "clusters": _answer(alike, ALIKE, several and alike >= ALIKE),

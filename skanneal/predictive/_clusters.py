@@ -30,18 +30,17 @@ from scipy.special import expit, logsumexp
 
 from ..parallel import LEAST
 from ..summary import cut_tree, rank_clusters
-from ..summary._cluster_tree import SMALL, pair_heights, surer, valley_tree
+from ..summary._cluster_tree import pair_heights, surer, valley_tree
 from ..summary._tree_order import Joins
-from ._distances import scores_by_distance
 from ._draws import evenly, state_of
+from ._judges import gathered, joints_without, shares_in
 from ._loo import compared_rows
 from ._one_or_two_groups import two_groups
-from ._parts import beneath, main_peaks, neighbourhood, numbers_of, parted
+from ._parts import beneath, main_peaks, neighbourhood, numbers_of, parted, show_as_many
 from ._point import matching_view
 from ._predictor import Predictor
 from ._raised_weights import alike, raised_weights
-from ._tail import TIMED_ROWS, own_components
-from ._view import View
+from ._tail import TIMED_ROWS
 
 MOST_DRAWS, FEW_DRAWS = 16, 4  # that clusters are averaged over
 ROWS_TIMES_DRAWS, CELLS = 400_000, 4 * 10**6  # fewer draws of more rows, or of more components
@@ -103,7 +102,7 @@ class Clusters:
         self.draws, self.weights, self.point = draws, weights, point
         own = [matching_view(draw, point) for draw in draws]
         self.views = [view for view, _ in own]
-        self.shares = [_shares(labels, point.labels) for _, labels in own]
+        self.shares = [shares_in(labels, point.labels) for _, labels in own]
         self.component_sizes = [np.bincount(labels) for _, labels in own]
 
     @classmethod
@@ -249,13 +248,14 @@ class Clusters:
         judges = self._judging(table, limit, limit.taken - began if limit else 0.0)
         numbers, whole = self.numbers(self.point, table)
         known = numbers if whole else None
-        by_peaks = self._by_peaks(table, separation, judges, numbers, limit)
-        if by_peaks is not None:
-            return Joins.of(*by_peaks, known, parted=True)
         given = self._judges(judges, table), self.weights[judges], numbers
         valleys = valley_tree(own, *given, factor=self.factor(table))
         pairs = pair_heights(own, *given, valleys=valleys, factor=self.factor(table))
-        return Joins.of(surer(valleys, pairs), own, known)
+        tree = surer(valleys, pairs)
+        parts = self._by_peaks(table, separation, judges, numbers, tree, limit)
+        if parts is not None:
+            return Joins.of(*parts, known, parted=True)
+        return Joins.of(tree, own, known)
 
     def _judging(self, table, limit=None, seconds=0.0):
         """Which draws judge, each of which takes so many seconds."""
@@ -268,7 +268,7 @@ class Clusters:
     def _judges(self, judges, table):
         """What a tree takes of some draws."""
         return [
-            _gathered(
+            gathered(
                 self.joints_without(self.draws[d], self.views[d], table),
                 self.shares[d],
                 self.component_sizes[d],
@@ -276,9 +276,13 @@ class Clusters:
             for d in judges
         ]
 
-    def _by_peaks(self, table, separation, judges, numbers, limit):
+    def _by_peaks(self, table, separation, judges, numbers, whole, limit):
         """Part the components by the peaks of the density, if a component lies beneath several
-        clusters that are then found; _parts.py says why.
+        clusters that are then found, and these are no fewer than those of whole components;
+        _parts.py says why.
+
+        whole : ndarray
+            The tree of whole components.
 
         Returns
         -------
@@ -297,10 +301,12 @@ class Clusters:
         about = main_peaks(self.point.labels, around.rows, found)
         own = self.joints_without(self.point, self.point.main_view, table)
         given = self._judges(judges, table), self.weights[judges], numbers
-        tree = valley_tree(own, *given, about)
-        clusters = cut_tree(tree, separation)[self.point.labels[around.rows]]
-        if beneath(labels, around.rows, clusters):
-            return surer(tree, pair_heights(own, *given, about, tree)), own
+        tree, labels_of_parts = valley_tree(own, *given, about), self.point.labels[around.rows]
+        if beneath(labels, around.rows, cut_tree(tree, separation)[labels_of_parts]):
+            tree = surer(tree, pair_heights(own, *given, about, tree))
+            groups, clusters = (cut_tree(of, separation) for of in (tree, whole))
+            if show_as_many(groups[labels_of_parts], point.labels[around.rows], clusters):
+                return tree, own
         self._average(draws, self.weights, point)
         return None
 
@@ -424,22 +430,6 @@ class Clusters:
         return np.concatenate([of[:, :-1] for _, _, of in self.joints(table, clusters)])
 
 
-def joints_without(mixture, table, rows):
-    """What valleys are judged by: log w_k p(row | rows of k), the row not among them, of
-    some rows, with tails that show the distance: (n_rows, n_components).
-
-    Relative to a component of no rows. A row draws its own component towards itself: counted with
-    it, rows would lie farther from every border than new ones do, as if there were a valley, and
-    the more so, the more columns there are."""
-    view = View(mixture)
-    some = table.take(rows)
-    scores = scores_by_distance(view, some)
-    joints = scores[:, :-1] + view.log_weights[:-1] - scores[:, -1:]
-    own, loss = own_components(view, rows)
-    joints[np.arange(len(rows)), own] -= loss
-    return joints
-
-
 def looked_rows(n_components):
     """In how many rows valleys are looked for, if there are so many."""
     return max(TREE_ROWS, min(ROWS_EACH * n_components, _LOOKED_CELLS // n_components))
@@ -461,33 +451,10 @@ def labels_of_draws(draws, point, clusters):
     members = clusters[:, None] == np.arange(int(clusters.max()) + 1)
     for draw in draws:
         _, labels = matching_view(draw, point)
-        yield (_shares(labels, point.labels) @ members).argmax(axis=1)[labels]
+        yield (shares_in(labels, point.labels) @ members).argmax(axis=1)[labels]
 
 
 def some_draws(draws, weights):
     """Return as many of the draws, and their weights, as clusters are averaged over."""
     used = evenly(len(draws), MOST_DRAWS)
     return [draws[d] for d in used], weights[used]
-
-
-def _gathered(joints, shares, sizes):
-    """Add up a draw's components by the component of the point estimate that has most of their
-    rows.
-
-    The point estimate has climbed, a draw has not: it holds small components that come and go.
-    They are wide, so that far from their group its density would be theirs alone: they are left
-    out."""
-    out = np.full((len(joints), shares.shape[1]), -np.inf)
-    group = shares.argmax(axis=1)
-    largest = np.zeros(shares.shape[1])
-    np.maximum.at(largest, group, sizes)
-    for k in np.flatnonzero(sizes >= SMALL * largest[group]):
-        out[:, group[k]] = np.logaddexp(out[:, group[k]], joints[:, k])
-    return out
-
-
-def _shares(labels, reference):
-    """Return in which components of a point estimate the rows of a draw's components are."""
-    counts = np.zeros((int(labels.max()) + 1, int(reference.max()) + 1))
-    np.add.at(counts, (labels, reference), 1.0)
-    return counts / counts.sum(axis=1, keepdims=True)

@@ -10,7 +10,9 @@ a component, all components are parted by peaks: those of a draw that judges by 
 the point estimate and of other draws by the peaks of the mean density over draws that judge. Of
 each peak the rows in its basin are a component of their own, if there are three. Valleys are then
 sought between peaks, with components about one peak joined. If clusters that are found like this
-have no component beneath several of them, the peaks were ripples, and the components stay whole.
+have no component beneath several of them, the peaks were ripples, and the components stay whole; so
+they do if they show more clusters themselves, those beneath several not counted. Normal clusters
+that overlap have fewer peaks than components: a single peak may be where the tails of many meet.
 Else pairs of peaks are judged as pairs of components are, and each pair by itself, too, since a
 component beneath several clusters has shown that these are no pieces of one shape.
 
@@ -176,9 +178,29 @@ def beneath(labels_of_draws, rows, groups):
     rows, groups : int array of shape (n_rows,)
         Some of the rows, and their basins or clusters.
     """
-    counts = [_counts(labels[rows], groups) for labels in labels_of_draws]
-    having = [(2 * of.max(axis=1) < of.sum(axis=1)).any() for of in counts]
+    having = [_beneath(labels[rows], groups).any() for labels in labels_of_draws]
     return 2 * sum(having) > len(having)
+
+
+def _beneath(labels, groups):
+    """Which components have no more than half of their rows in any group; none that has no row."""
+    counts = _counts(labels, groups)
+    return 2 * counts.max(axis=1) < counts.sum(axis=1)
+
+
+def show_as_many(groups, labels, clusters):
+    """Whether groups of parts are no fewer than clusters of whole components, of which those do not
+    count whose components all lie beneath several groups.
+
+    Parameters
+    ----------
+    groups, labels : int array of shape (n_rows,)
+        The group, and the component, of some rows.
+    clusters : int array of shape (n_components,)
+    """
+    under = np.zeros(len(clusters), dtype=bool)
+    under[: int(labels.max()) + 1] = _beneath(labels, groups)
+    return len(np.unique(groups)) >= len(np.unique(clusters[~under]))
 
 
 def main_peaks(labels, rows, found):

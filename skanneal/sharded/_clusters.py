@@ -9,7 +9,8 @@ import numpy as np
 
 from ..families import Table
 from ..parallel import LEAST
-from ..predictive._clusters import Clusters, joints_without
+from ..predictive._clusters import Clusters
+from ..predictive._judges import joints_without
 from ..predictive._loo import compared_rows
 from ..predictive._parts import numbers_of
 from ..predictive._tail import TIMED_ROWS

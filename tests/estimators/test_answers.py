@@ -86,6 +86,27 @@ def test_a_chain_that_says_something_else_is_seen(way, monkeypatch):
     assert [answer["agrees"] for answer in answers.values()].count(False) == 1
 
 
+@pytest.mark.usefixtures("at_odds")
+@pytest.mark.parametrize(("shuffled", "others", "asked"), [(1, 0, 4), (0, 2, 4), (1, 2, 2)])
+def test_no_chain_is_asked_that_changes_nothing(shuffled, others, asked, monkeypatch):
+    """Of four chains, the first ones have other clusters, or another number of them."""
+    own, n_asked = _answers._own_clusters, []
+
+    def own_clusters(*given):
+        labels, number = own(*given)
+        n_asked.append(1)
+        if len(n_asked) <= shuffled:
+            labels = np.random.default_rng(0).permutation(labels)
+        return labels, number + (len(n_asked) <= others)
+
+    monkeypatch.setattr(_answers, "_own_clusters", own_clusters)
+    with pytest.warns(ConvergenceWarning):
+        answers = quick(n_chains=4).fit(clusters(200, 9.0)).convergence_["answers"]
+    assert len(n_asked) == asked
+    assert answers["clusters"]["agrees"] == (not shuffled)
+    assert answers["number of clusters"]["agrees"] == (not others)
+
+
 def test_settled_is_what_agrees_in_everything_or_in_every_answer():
     agreed, open_ = {"agrees": True}, {"agrees": False}
     assert settled(True, {}) and settled(False, {"clusters": agreed})

@@ -8,7 +8,13 @@ from skanneal import AnnealedDPMixture, CrossCatPY
 from skanneal.predictive import _clusters
 from skanneal.predictive._draws import state_of
 from skanneal.predictive._loo import compared_rows
-from skanneal.predictive._parts import beneath, main_peaks, neighbourhood, parted
+from skanneal.predictive._parts import (
+    beneath,
+    main_peaks,
+    neighbourhood,
+    parted,
+    show_as_many,
+)
 from skanneal.schedules import LinearAnneal
 
 pytestmark = pytest.mark.filterwarnings("ignore:The chains", "ignore:The rows are less probable")
@@ -29,7 +35,7 @@ def cores_on_a_cloud(seed, n_rows=1500, centres=CENTRES, width=1.1):
     return X, ((X[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1), len(own)
 
 
-def no_pairs(log_joints, *given):
+def no_pairs(log_joints, *given, **named):
     """In place of `pair_heights`."""
     return np.zeros((log_joints.shape[1],) * 2)
 
@@ -164,6 +170,29 @@ def test_a_component_is_beneath_groups_of_which_none_has_half_of_it():
     assert not beneath([held], rows, groups)
     assert not beneath([spread, held], rows, groups)  # most draws must have one
     assert beneath([spread, held, spread], rows, groups)
+
+
+def test_parts_must_show_as_many_clusters_as_whole_components():
+    """A component beneath all groups is no cluster; one that has no row here is one."""
+    labels = np.repeat(np.arange(4), 3)
+    groups = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 0, 1, 2])
+    assert show_as_many(groups, labels, np.arange(4))
+    assert not show_as_many(groups, labels, np.arange(5))
+    half = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 0, 0, 1])  # of component 3 most is in a group
+    assert not show_as_many(half, labels, np.arange(4))
+    assert show_as_many(half, labels, np.array([0, 1, 2, 2]))
+
+
+def test_fewer_clusters_by_peaks_leave_components_whole(model, monkeypatch):
+    assert model._clusters.joins.parted
+    asked = []
+    monkeypatch.setattr(_clusters, "show_as_many", lambda *given: asked.append(given))
+    whole = fitted(cores_on_a_cloud(0)[0])
+    assert not whole._clusters.joins.parted and whole.n_components_ < model.n_components_
+    groups, labels, clusters = asked[0]
+    assert len(groups) == len(labels) == 1500 and len(np.unique(groups)) == model.n_clusters_
+    np.testing.assert_array_equal(labels, whole.component_labels_)
+    assert len(clusters) == whole.n_components_
 
 
 def test_a_component_is_about_the_peak_of_most_of_its_rows():
