@@ -31,8 +31,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from ..states import draw_arrays
 from ..summary._basins import basins
-from ..summary._cluster_tree import FEW_ROWS
 from ..summary._dip import scaled_dip
+from ..summary._groups import FEW_ROWS
 from ._draws import CHECKED, n_labelled, state_of
 from ._loo import compared_rows
 from ._view import View

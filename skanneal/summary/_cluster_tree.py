@@ -92,18 +92,13 @@ from scipy.cluster.hierarchy import cophenet, linkage
 from scipy.spatial.distance import squareform
 from scipy.special import expit, log_expit, logsumexp, softmax
 
-from ._dip import dip_evidence
-from ._disagreement import disagreement, share_in_doubt
+from ._by_itself import evidence_by_itself, log_factors
+from ._disagreement import disagreement, mean_square_difference, share_in_doubt
 from ._fills import with_fills
-from ._joining import join_groups
+from ._groups import FAR, FEW_ROWS, Groups
 from ._labels import checked_weights
-from ._line import near_border, spread_ties
-from ._one_or_two import log_odds
-from ._straight_line import CHANCE, straight_evidence
+from ._straight_line import CHANCE
 
-_IMPOSSIBLE = 1e7  # nats below a row's best component; all others are taken to be no lower
-_FAR = 1e3  # nats: evidence where components are no neighbours
-FEW_ROWS = 3  # of a group of fewer no valley is sure
 MOST = 0.5  # share of the rows about which two draws differ where components are no clusters
 # Share of rows below which a component is small: of those of its group's largest, to count there;
 # of the median component's, to be a cluster because others are.
@@ -183,15 +178,17 @@ def pair_heights(
         return np.zeros((n_components, n_components))
     odds, sizes = _pairs(groups, judges or [groups], weights, numbers)
     if factor is not None:
-        for a, b in np.argwhere(np.triu(np.abs(odds) < _FAR, 1)).tolist():
+        for a, b in np.argwhere(np.triu(np.abs(odds) < FAR, 1)).tolist():
             odds[a, b] = odds[b, a] = min(odds[a, b], factor(a, b))
     sure = _share_of_two(odds, groups.alive, valleys)
+    own_evidence = _by_itself(odds, groups, judges, weights, valleys)
     small = sizes[own] < SMALL * np.median(sizes[groups.alive])
     odds = odds[np.ix_(own, own)]
     by_itself = -log_expit(-odds)
     heights = np.full(odds.shape, sure) if peaks is None else np.maximum(sure, by_itself)
     heights = np.where(small | small[:, None], np.minimum(heights, by_itself), heights)
-    return np.where(odds <= -_FAR, 0.0, heights)
+    heights = np.maximum(heights, own_evidence[np.ix_(own, own)])
+    return np.where(odds <= -FAR, 0.0, heights)
 
 
 def valley_tree(log_joints, draws=(), draw_weights=None, numbers=None, peaks=None, factor=None):
@@ -215,10 +212,10 @@ def valley_tree(log_joints, draws=(), draw_weights=None, numbers=None, peaks=Non
 
 def _given(log_joints, draws, draw_weights, numbers):
     """Groups of the components and of those of draws, weights of these, and numbers."""
-    judges = [_Groups(joints) for joints in draws]
+    judges = [Groups(joints) for joints in draws]
     weights = checked_weights(draw_weights if judges else None, len(judges) or 1)
     numbers = None if numbers is None else with_fills(np.asarray(numbers, dtype=np.float64))
-    return _Groups(log_joints), judges, weights, numbers
+    return Groups(log_joints), judges, weights, numbers
 
 
 def _share_of_two(odds, alive, valleys=None):
@@ -226,17 +223,47 @@ def _share_of_two(odds, alive, valleys=None):
     All pairs that one valley parts count as one, as much as it is sure.
 
     Of a component within another one it is not asked, nor of one with hardly a row."""
-    asked = np.triu((np.abs(odds) < _FAR) & alive & alive[:, None], 1)
+    asked = _asked(odds, alive)
     if not asked.any():
         return 0.0
-    counts = np.ones(asked.sum())
-    if valleys is not None:
-        numbered = np.column_stack([valleys[:, :2], np.arange(len(valleys)), valleys[:, 3]])
-        of = squareform(cophenet(numbered))[asked].astype(np.int64)
-        together = np.exp(-valleys[of, 2])
-        counts = together + (1.0 - together) / np.bincount(of)[of]
+    counts = _counts(asked, valleys)
     n_pairs = max(counts.sum(), FEW_PAIRS)
     return float(np.log(n_pairs) - logsumexp(log_expit(-odds[asked]), b=counts))
+
+
+def _asked(odds, alive):
+    """Which pairs are asked whether they are two."""
+    return np.triu((np.abs(odds) < FAR) & alive & alive[:, None], 1)
+
+
+def _counts(asked, valleys):
+    """As how many pairs each counts of those that are asked."""
+    if valleys is None:
+        return np.ones(asked.sum())
+    numbered = np.column_stack([valleys[:, :2], np.arange(len(valleys)), valleys[:, 3]])
+    of = squareform(cophenet(numbered))[asked].astype(np.int64)
+    together = np.exp(-valleys[of, 2])
+    return together + (1.0 - together) / np.bincount(of)[of]
+
+
+def _by_itself(odds, groups, judges, weights, valleys):
+    """How sure it is by each pair itself that it is two, and of others by the share of the pairs
+    that are: (n_components, n_components); 0 without draws.
+
+    What fewer than two draws have is nothing that they agree about: they differ about all rows."""
+    asked = _asked(odds, groups.alive)
+    if not judges or not asked.any():
+        return np.zeros(odds.shape)
+    differ, n_rows = [], []
+    for a, b in np.argwhere(asked).tolist():
+        shares, own = _of_both(groups, judges, weights, a, b)
+        differ.append(mean_square_difference(shares, own) if len(shares) > 1 else 1.0)
+        n_rows.append(len(groups.rows[a]) + len(groups.rows[b]))
+    factors = log_factors(odds[asked], differ, n_rows)
+    evidence, of_share = evidence_by_itself(factors, _counts(asked, valleys))
+    heights = np.full(odds.shape, of_share)
+    heights[asked] = heights.T[asked] = evidence
+    return heights
 
 
 def surer(tree, pairs):
@@ -262,7 +289,7 @@ def _pairs(groups, judges, weights, numbers=None):
     Pairs that are no neighbours in most draws are apart by others, or by valleys. A component that
     has hardly a row in most draws goes with the one that most of its rows are in."""
     n_components = len(groups.alive)
-    found = np.full((len(judges), n_components, n_components), _FAR)
+    found = np.full((len(judges), n_components, n_components), FAR)
     of_judges = np.array([judge.sizes for judge in judges]).T
     sizes = np.array([_weighted_median(own, weights) for own in of_judges])
     for of_judge, judge in zip(found, judges):
@@ -272,7 +299,7 @@ def _pairs(groups, judges, weights, numbers=None):
     held = np.cumsum(np.asarray(weights, dtype=np.float64)[order], axis=0)
     at = (held < (0.5 - 1e-9) * held[-1]).sum(axis=0)
     out = np.take_along_axis(np.take_along_axis(found, order, axis=0), at[None], axis=0)[0]
-    np.fill_diagonal(out, -_FAR)
+    np.fill_diagonal(out, -FAR)
     for k in range(n_components):
         if sizes[k] < FEW_ROWS:
             votes = np.zeros(n_components)
@@ -281,8 +308,8 @@ def _pairs(groups, judges, weights, numbers=None):
                 votes += weight * np.bincount(where, minlength=n_components)
             votes[k] = -1.0
             most = votes.argmax()
-            out[k], out[:, k] = _FAR, _FAR
-            out[k, most] = out[most, k] = out[k, k] = -_FAR
+            out[k], out[:, k] = FAR, FAR
+            out[k, most] = out[most, k] = out[k, k] = -FAR
     return out, sizes
 
 
@@ -388,11 +415,18 @@ def _fair(evidence, groups, judges, weights, a, b):
     draws which have both groups choose its border from; but no less than 0 for that."""
     if evidence <= 0.0:
         return evidence
+    shares, own = _of_both(groups, judges, weights, a, b)
+    places = disagreement(shares, own).sum() if len(shares) > 1 else 0.0
+    return max(evidence - float(np.log1p(places)), 0.0)
+
+
+def _of_both(groups, judges, weights, a, b):
+    """Probabilities that the rows of two groups are in the first, by the draws that have both, and
+    the weights of these."""
     rows = np.concatenate([groups.rows[a], groups.rows[b]])
     both = [min(len(judge.rows[a]), len(judge.rows[b])) >= FEW_ROWS for judge in judges]
-    shares = (_shares(judge, rows, a, b) for judge, has in zip(judges, both) if has)
-    differ = disagreement(shares, np.asarray(weights)[both]) if sum(both) > 1 else np.zeros(1)
-    return max(evidence - float(np.log1p(differ.sum())), 0.0)
+    shares = [_shares(judge, rows, a, b) for judge, has in zip(judges, both) if has]
+    return shares, np.asarray(weights)[both]
 
 
 def _weighted_median(values, weights):
@@ -400,91 +434,3 @@ def _weighted_median(values, weights):
     order = np.argsort(np.negative(values), kind="stable")
     held = np.cumsum(np.asarray(weights, dtype=np.float64)[order])
     return float(values[order[np.searchsorted(held, (0.5 - 1e-9) * held[-1])]])
-
-
-class _Groups:
-    """Groups of components while they are merged.
-
-    Parameters
-    ----------
-    log_joints : array-like of shape (n_rows, n_components)
-
-    Attributes
-    ----------
-    joints : ndarray of shape (n_rows, n_components)
-        A group's column is that of its first component; what is impossible is finite.
-    """
-
-    def __init__(self, log_joints):
-        joints = np.array(log_joints, dtype=np.float64)
-        joints = np.maximum(joints, joints.max(axis=1, keepdims=True) - _IMPOSSIBLE)
-        joints = np.asfortranarray(joints)
-        n_components = joints.shape[1]
-        self.joints, self.alive = joints, np.ones(n_components, dtype=bool)
-        labels = joints.argmax(axis=1)
-        self.rows = [np.flatnonzero(labels == k) for k in range(n_components)]
-        self.sizes = np.bincount(labels, minlength=n_components)
-        rest = joints.copy()
-        rest[np.arange(len(joints)), labels] = -np.inf
-        self.labels, self.second = labels, rest.argmax(axis=1)
-        self.of_second = rest[np.arange(len(joints)), self.second]
-
-    def overlaps(self):
-        """Sums over the rows of sqrt(p_ia p_ib), with the probabilities of the components:
-        (n_components, n_components)."""
-        roots = np.sqrt(softmax(self.joints, axis=1))
-        return np.maximum(roots.T @ roots, np.finfo(float).tiny)
-
-    def neighbours(self):
-        """Return the pairs of groups, the lower number first, of which one is second in a row of
-        the other; a group that has no row is a neighbour of the one whose rows it explains best."""
-        number = np.minimum(self.labels, self.second) * len(self.alive)
-        number = np.unique(number + np.maximum(self.labels, self.second))
-        pairs = set(zip(*(part.tolist() for part in np.divmod(number, len(self.alive)))))
-        own = self.joints[np.arange(len(self.labels)), self.labels]
-        for empty in np.flatnonzero(self.alive & (self.sizes == 0)):
-            row = (self.joints[:, empty] - own).argmax()
-            pairs.add(tuple(sorted((int(empty), int(self.labels[row])))))
-        return pairs
-
-    def smallest(self):
-        """Return the smallest group of few rows, and the group that is second in most of them, the
-        lower number first; None if there is no such group."""
-        sizes = np.where(self.alive & (self.sizes > 0), self.sizes, len(self.labels))
-        group = int(sizes.argmin())
-        if sizes[group] >= min(FEW_ROWS, len(self.labels)):
-            return None
-        second = int(np.bincount(self.second[self.rows[group]]).argmax())
-        return min(group, second), max(group, second)
-
-    def merge(self, a, b):
-        """Add group b to group a."""
-        of_a, of_b = self.rows[a], self.rows[b]
-        self.rows[a], self.rows[b] = np.sort(np.concatenate([of_a, of_b])), of_b[:0]
-        self.sizes[a] += self.sizes[b]
-        self.alive[b] = False
-        alive = self.alive.view(np.uint8)
-        join_groups(self.joints, self.labels, self.second, self.of_second, alive, a, b)
-
-    def valley(self, a, b):
-        """Return the evidence of a valley between two groups: 0 if one has no row."""
-        if not min(len(self.rows[a]), len(self.rows[b])):
-            return 0.0
-        near = near_border(self.joints, self.rows[a], self.rows[b], a, b)
-        return dip_evidence(spread_ties(near)) if len(near) else 0.0
-
-    def two(self, a, b, numbers):
-        """Return the log odds that the rows of two components are two: -1000 if one has hardly a
-        row."""
-        if min(len(self.rows[a]), len(self.rows[b])) < FEW_ROWS:
-            return -_FAR
-        rows = np.concatenate([self.rows[a], self.rows[b]])
-        own = None if numbers is None else numbers[rows]
-        return log_odds(self.joints[rows, a], self.joints[rows, b], own)
-
-    def straight_valley(self, a, b, numbers, least):
-        """Return the evidence of a valley between two components along a straight line: 0 if it is
-        below `least`."""
-        rows = np.sort(np.concatenate([self.rows[a], self.rows[b]]))
-        rows = rows[~np.isnan(numbers[rows]).any(axis=1)]
-        return straight_evidence(numbers[rows], self.labels[rows] == a, least)

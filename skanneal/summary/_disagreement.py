@@ -68,3 +68,13 @@ def disagreement(shares, weights):
     if different < 1e-9:
         return np.zeros_like(same)
     return 2.0 * (mean * (1.0 - mean) - same) / different
+
+
+def mean_square_difference(shares, weights):
+    """Return the mean of (p_s - p_t)^2 over rows and pairs of different draws. That is by how much D
+    exceeds the mean of 2 p_s (1 - p_s), the doubt that draws have by themselves. Parameters as in
+    `disagreement`, of two draws at least."""
+    weights = np.asarray(weights, dtype=np.float64) / np.sum(weights)
+    mean = sum(weight * of_draw for of_draw, weight in zip(shares, weights))
+    variance = sum(weight * (p - mean) ** 2 for p, weight in zip(shares, weights))
+    return float(2.0 * variance.mean() / (1.0 - weights @ weights))

@@ -10,7 +10,8 @@ from sklearn.metrics import adjusted_rand_score
 from skanneal import AnnealedDPMixture, CrossCatPY, PermutationDPMixture
 from skanneal.displays import ClusterTreeDisplay
 from skanneal.predictive import _clusters
-from skanneal.predictive._clusters import Clusters, _gathered
+from skanneal.predictive._clusters import Clusters
+from skanneal.predictive._judges import gathered
 from skanneal.schedules import LinearAnneal
 from skanneal.summary import rank_clusters
 
@@ -176,7 +177,7 @@ def test_components_of_a_draw_are_added_up_without_small_ones():
     the third is too small."""
     joints = np.random.default_rng(0).normal(size=(6, 4))
     shares = np.array([[0.9, 0.1, 0.0], [0.6, 0.4, 0.0], [1.0, 0.0, 0.0], [0.2, 0.8, 0.0]])
-    out = _gathered(joints, shares, np.array([40, 9, 7, 30]))
+    out = gathered(joints, shares, np.array([40, 9, 7, 30]))
     np.testing.assert_allclose(out[:, 0], np.log(np.exp(joints[:, 0]) + np.exp(joints[:, 1])))
     np.testing.assert_array_equal(out[:, 1], joints[:, 3])
     assert np.isneginf(out[:, 2]).all()

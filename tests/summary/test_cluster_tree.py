@@ -17,10 +17,8 @@ from skanneal.summary import (
     valley_sureness,
 )
 from skanneal.summary._cluster_tree import (
-    _FAR,
     FEW_PAIRS,
     _at_passages,
-    _Groups,
     _least_sure,
     _pairs,
     _share_of_two,
@@ -30,6 +28,7 @@ from skanneal.summary._cluster_tree import (
     valley_tree,
 )
 from skanneal.summary._dip import dip, dip_evidence
+from skanneal.summary._groups import FAR, Groups
 from skanneal.summary._line import spread_ties
 from skanneal.summary._one_or_two import log_odds
 
@@ -277,8 +276,8 @@ def slow_joins(joints, draws=None, weights=(1.0,)):
 
 def heights_of(joints, draws=(), weights=(1.0,)):
     """The heights of the tree of valleys alone."""
-    judges = [_Groups(of_draw) for of_draw in draws]
-    return _valleys(_Groups(joints), judges, weights, None)[:, 2]
+    judges = [Groups(of_draw) for of_draw in draws]
+    return _valleys(Groups(joints), judges, weights, None)[:, 2]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -525,10 +524,10 @@ def test_a_component_that_most_draws_do_not_have_goes_with_its_rows():
     rows = np.r_[generator.normal(size=(80, 1)), generator.normal(12, 1, (80, 1))]
     joints = components_of(rows, np.array([[0.0], [12.0], [13.5]]), 1.0)
     draw = np.c_[joints[:, :2], np.full(160, -np.inf)]
-    groups, judge = _Groups(joints), _Groups(draw)
+    groups, judge = Groups(joints), Groups(draw)
     assert len(groups.rows[2]) > 10
     pairs, sizes = _pairs(groups, [judge], [1.0])
-    assert pairs[2].tolist() == [_FAR, -_FAR, -_FAR] and pairs[0, 1] > 4
+    assert pairs[2].tolist() == [FAR, -FAR, -FAR] and pairs[0, 1] > 4
     assert sizes.tolist() == [80, 80, 0]
 
 
@@ -543,7 +542,7 @@ def test_a_small_component_is_a_cluster_by_its_own_pair(n_rows):
     joints = components_of(rows, centres, 0.8) + np.log(sizes)
     heights = pair_heights(joints, [joints])
     assert heights[0, 1] == heights[2, 3] == heights[0, 3] > -np.log(0.2)
-    odds = _pairs(_Groups(joints), [_Groups(joints)], [1.0])[0][0, 4]
+    odds = _pairs(Groups(joints), [Groups(joints)], [1.0])[0][0, 4]
     expected = np.logaddexp(0.0, odds) if n_rows == 10 else heights[0, 1]
     assert heights[0, 4] == pytest.approx(expected) and (n_rows == 60 or expected < 2.0)
 
@@ -555,7 +554,7 @@ def test_a_small_component_is_a_cluster_by_its_own_pair(n_rows):
 def test_the_share_of_pairs_that_are_two_is_that_of_pairs_that_were_asked(odds, not_two):
     """Of five components; the rest are no neighbours, or one is within the other. Of few pairs it
     is a share of three."""
-    pairs = np.full((5, 5), _FAR)
+    pairs = np.full((5, 5), FAR)
     pairs[3, 4] = pairs[4, 3] = -np.inf
     for j, of_pair in enumerate(odds, 1):
         pairs[0, j] = pairs[j, 0] = of_pair

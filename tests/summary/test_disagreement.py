@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skanneal.summary._disagreement import disagreement, share_in_doubt
+from skanneal.summary._disagreement import disagreement, mean_square_difference, share_in_doubt
 
 
 @pytest.mark.parametrize("weights", [np.ones(4), np.array([3.0, 0.5, 0.0, 2.0])])
@@ -39,3 +39,16 @@ def test_the_share_in_doubt_is_a_mean_over_pairs_of_draws():
                 count += weights[s] * weights[t]
     assert share_in_doubt(shares, weights) == pytest.approx(total / count)
     assert share_in_doubt(shares[:1], [1.0]) == 0.0
+
+
+@pytest.mark.parametrize("weights", [np.ones(4), np.array([1.0, 2.0, 0.5, 1.0])])
+def test_the_mean_square_difference_is_that_of_all_pairs_of_draws(weights):
+    shares = list(np.random.default_rng(5).random((4, 30)))
+    pairs = [(s, t) for s in range(4) for t in range(4) if s != t]
+    squares = [np.mean((shares[s] - shares[t]) ** 2) for s, t in pairs]
+    expected = np.average(squares, weights=[weights[s] * weights[t] for s, t in pairs])
+    assert mean_square_difference(shares, weights) == pytest.approx(expected)
+    assert mean_square_difference(shares[:1] * 3, np.ones(3)) == pytest.approx(0.0)
+    own = np.mean([2 * np.mean(p * (1 - p)) for p in shares])  # what is beyond each one's doubt
+    beyond = disagreement(shares, np.ones(4)).mean() - own
+    assert mean_square_difference(shares, np.ones(4)) == pytest.approx(beyond)

@@ -5,9 +5,10 @@ import pytest
 
 from oracles.rings import components_of, on_ring, ring
 from skanneal.summary import cluster_tree, cut_tree
-from skanneal.summary._cluster_tree import _Groups, _valleys
+from skanneal.summary._cluster_tree import _valleys
 from skanneal.summary._dip import dip_evidence
 from skanneal.summary._fills import with_fills
+from skanneal.summary._groups import Groups
 from skanneal.summary._line import spread_ties
 from skanneal.summary._straight_line import CHANCE, _evidence, _places, straight_evidence
 
@@ -83,7 +84,7 @@ def test_clusters_are_told_apart_where_their_densities_show_no_valley():
     for seed in range(10):
         rows, joints = two_clusters(np.random.default_rng(seed), 250, 20, apart=4.0)
         with_line.append(cluster_tree(joints, numbers=rows)[0, 2] > CHANCE)
-        without.append(_valleys(_Groups(joints), [], [1.0], None)[0, 2] > CHANCE)
+        without.append(_valleys(Groups(joints), [], [1.0], None)[0, 2] > CHANCE)
     assert sum(with_line) >= 8 and sum(without) <= 2
 
 
