@@ -74,7 +74,7 @@ own, and clusters are what draws agree about: if two draws put most rows into di
 (_disagreement.py), components are no clusters. A component that lies within another one is part of
 it. And a small one, which has less than SMALL of the median rows, is a cluster only if its own pair
 is two as well: what other pairs are says little of three rows to which a mixture has given a
-component.
+component. And any pair may be sure by itself, where draws agree about its rows (_by_itself.py).
 
 What parts two components is the surer of the valleys and of this share. In which order components
 join, where a number of clusters is asked for, is said elsewhere (_tree_order.py), and why valleys

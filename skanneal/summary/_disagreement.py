@@ -71,8 +71,8 @@ def disagreement(shares, weights):
 
 
 def mean_square_difference(shares, weights):
-    """Return the mean of (p_s - p_t)^2 over rows and pairs of different draws. That is by how much D
-    exceeds the mean of 2 p_s (1 - p_s), the doubt that draws have by themselves. Parameters as in
+    """Return the mean of (p_s - p_t)^2 over rows and pairs of different draws. D exceeds by it the
+    mean of 2 p_s (1 - p_s), the doubt that draws have by themselves. Parameters as in
     `disagreement`, of two draws at least."""
     weights = np.asarray(weights, dtype=np.float64) / np.sum(weights)
     mean = sum(weight * of_draw for of_draw, weight in zip(shares, weights))
