@@ -248,16 +248,13 @@ def _counts(asked, valleys):
 
 def _by_itself(odds, groups, judges, weights, valleys):
     """How sure it is by each pair itself that it is two, and of others by the share of the pairs
-    that are: (n_components, n_components); 0 without draws.
-
-    What fewer than two draws have is nothing that they agree about: they differ about all rows."""
+    that are: (n_components, n_components); 0 without draws."""
     asked = _asked(odds, groups.alive)
     if not judges or not asked.any():
         return np.zeros(odds.shape)
     differ, n_rows = [], []
     for a, b in np.argwhere(asked).tolist():
-        shares, own = _of_both(groups, judges, weights, a, b)
-        differ.append(mean_square_difference(shares, own) if len(shares) > 1 else 1.0)
+        differ.append(mean_square_difference(*_of_both(groups, judges, weights, a, b)))
         n_rows.append(len(groups.rows[a]) + len(groups.rows[b]))
     factors = log_factors(odds[asked], differ, n_rows)
     evidence, of_share = evidence_by_itself(factors, _counts(asked, valleys))

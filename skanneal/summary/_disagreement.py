@@ -73,8 +73,12 @@ def disagreement(shares, weights):
 def mean_square_difference(shares, weights):
     """Return the mean of (p_s - p_t)^2 over rows and pairs of different draws. D exceeds by it the
     mean of 2 p_s (1 - p_s), the doubt that draws have by themselves. Parameters as in
-    `disagreement`, of two draws at least."""
-    weights = np.asarray(weights, dtype=np.float64) / np.sum(weights)
-    mean = sum(weight * of_draw for of_draw, weight in zip(shares, weights))
-    variance = sum(weight * (p - mean) ** 2 for p, weight in zip(shares, weights))
-    return float(2.0 * variance.mean() / (1.0 - weights @ weights))
+    `disagreement`; 1 if there are no two draws, or one has all of the weight: then nothing shows
+    that draws agree."""
+    weights = np.asarray(weights, dtype=np.float64)
+    different = weights.sum() ** 2 - weights @ weights
+    if different <= 1e-9 * (weights @ weights):
+        return 1.0
+    mean = sum(weight * of_draw for of_draw, weight in zip(shares, weights)) / weights.sum()
+    squares = sum(weight * (p - mean) ** 2 for p, weight in zip(shares, weights))
+    return float(2.0 * squares.mean() * weights.sum() / different)

@@ -52,3 +52,4 @@ def test_the_mean_square_difference_is_that_of_all_pairs_of_draws(weights):
     own = np.mean([2 * np.mean(p * (1 - p)) for p in shares])  # what is beyond each one's doubt
     beyond = disagreement(shares, np.ones(4)).mean() - own
     assert mean_square_difference(shares, np.ones(4)) == pytest.approx(beyond)
+    assert mean_square_difference(shares[:2], [1.0, 0.0]) == 1.0 == mean_square_difference([], [])
