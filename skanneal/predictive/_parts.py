@@ -10,11 +10,11 @@ a component, all components are parted by peaks: those of a draw that judges by 
 the point estimate and of other draws by the peaks of the mean density over draws that judge. Of
 each peak the rows in its basin are a component of their own, if there are three. Valleys are then
 sought between peaks, with components about one peak joined. If clusters that are found like this
-have no component beneath several of them, the peaks were ripples, and the components stay whole; so
-they do if they show more clusters themselves, those beneath several not counted. Normal clusters
-that overlap have fewer peaks than components: a single peak may be where the tails of many meet.
-Else pairs of peaks are judged as pairs of components are, and each pair by itself, too, since a
-component beneath several clusters has shown that these are no pieces of one shape.
+have no component beneath several of them, the peaks were ripples, and the components stay whole.
+They also stay whole if they show more clusters than the peaks do, clusters beneath several peaks
+not counted: normal clusters that overlap may have fewer peaks than components. Else pairs of peaks
+are judged as pairs of components are, and each pair by itself, too, since a component beneath
+several clusters has shown that these are no pieces of one shape.
 
 Neighbours of a row are those that are nearest in standard units; along an edge between two rows the
 density is asked for half way, unless all draws that judge have both rows in one component, within

