@@ -9,7 +9,8 @@ which it is known which pairs are clusters, the log of a Bayes factor for two is
 
     CONSTANT + OF_ODDS sign(o) log(1 + |o|) + OF_ROWS log(n / e),
 
-by logistic regression on 4,036 pairs of 226 tables in which both answers have the same weight.
+by logistic regression on 4,036 pairs of 226 tables in which both answers have the same weight;
+benchmarks/fits/by_itself.py fits it to others.
 
 How probable two are before a pair is seen is told by the other pairs: with the share pi of pairs
 that are two, a pair is two with the odds pi / (1 - pi) times its Bayes factor, and pi is the mean
